@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::verdict::Hint;
+use crate::{scope_key::ScopeKey, verdict::Hint};
 
 /// What became of one call: how often it was sent, and how it ended.
 ///
@@ -27,8 +27,8 @@ pub struct Outcome {
     pub code: Option<Box<str>>,
     /// The service's request id, of the last answer.
     pub request_id: Option<Box<str>>,
-    /// The scope that the call was charged to, credentials as digests.
-    pub scope: Option<Arc<str>>,
+    /// The scope that the call was charged to.
+    pub scope: Option<ScopeKey<'static>>,
 }
 
 impl Outcome {
