@@ -1,7 +1,5 @@
 //! Whether a refused call may be sent again: decides, never sleeps.
 
-use std::time::Duration;
-
 use http::{HeaderMap, HeaderName, Method};
 
 use crate::{
@@ -55,21 +53,14 @@ pub(crate) enum Decision {
 }
 
 impl Call {
-    /// Decides on an answer received at `now`.
+    /// Decides on an answer.
     ///
-    /// `opens` is the earliest instant at which the call could be sent again,
-    /// as the scope was settled by the answer; `max_pause` is the longest wait
-    /// that is waited out.
+    /// `opens` is the earliest instant at which the call could be sent again, as
+    /// its scope was settled by the answer; or why it would not be let wait.
     ///
-    /// What costs something is not asked here but afterwards, in this order: a
-    /// body to send again, the [`Budget`], a place in the queue.
-    pub(crate) fn decide(
-        &self,
-        ruling: &Ruling,
-        now: Instant,
-        opens: Instant,
-        max_pause: Duration,
-    ) -> Decision {
+    /// Whether there is a body to send again is not asked here but afterwards,
+    /// for that costs something.
+    pub(crate) fn decide(&self, ruling: &Ruling, opens: Result<Instant, Reason>) -> Decision {
         let advice = match ruling {
             Ruling::Accepted | Ruling::Neutral => return Decision::Done,
             Ruling::Exhausted(_) => return Decision::GiveUp(Reason::Exhausted),
@@ -87,12 +78,11 @@ impl Call {
             (advice == RetryAdvice::Never, Reason::Advice),
             (!repeatable, Reason::NotRepeatable),
             (self.attempts >= most, Reason::Attempts),
-            (opens - now > max_pause, Reason::PauseTooLong),
-            (opens >= self.deadline, Reason::Deadline),
         ];
-        match reasons.into_iter().find(|(holds, _)| *holds) {
-            Some((_, reason)) => Decision::GiveUp(reason),
-            None => Decision::Again,
+        match (reasons.into_iter().find(|(holds, _)| *holds), opens) {
+            (Some((_, reason)), _) | (None, Err(reason)) => Decision::GiveUp(reason),
+            (None, Ok(opens)) if opens >= self.deadline => Decision::GiveUp(Reason::Deadline),
+            (None, Ok(_)) => Decision::Again,
         }
     }
 }

@@ -364,6 +364,11 @@ impl Verdict {
         matches!(self.ruling, Ruling::Accepted)
     }
 
+    /// Whether the attempt was refused: throttled, or its quota exhausted.
+    pub const fn is_refusal(&self) -> bool {
+        matches!(self.ruling, Ruling::Throttled(_) | Ruling::Exhausted(_))
+    }
+
     /// The throttle, if it is one.
     pub const fn throttle(&self) -> Option<&Throttle> {
         match &self.ruling {

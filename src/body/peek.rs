@@ -64,6 +64,12 @@ impl<B: Body> Peek<B> {
         matches!(self.ahead.rest, Rest::Ended)
     }
 
+    /// Whether what was read can be judged by: the whole body or as much of it
+    /// as the limit allows, not one that broke off or is still awaited.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.is_whole() || self.taken >= self.limit
+    }
+
     /// What was read, at most 64 KiB of it; copied only from several frames.
     pub(crate) fn bytes(&self) -> Cow<'_, [u8]> {
         self.ahead.data.first(MOST)

@@ -49,6 +49,19 @@ impl<B: Body> ResponseBody<B> {
         }
     }
 
+    /// The body, which holds `slot` from now on until it has ended.
+    pub(crate) fn holding(mut self, slot: Option<Slot>) -> Self {
+        self.slot = slot.filter(|_| !self.is_at_end());
+        self
+    }
+
+    fn is_at_end(&self) -> bool {
+        match &self.state {
+            State::Untouched { body } => body.is_end_stream(),
+            State::Ahead { ahead } => !ahead.is_streaming(),
+        }
+    }
+
     pub(super) fn ahead(ahead: Pin<Box<Ahead<B>>>, slot: Option<Slot>) -> Self {
         let slot = slot.filter(|_| ahead.is_streaming());
         Self {
