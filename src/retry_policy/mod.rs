@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Names a request by a key of its caller's, so that a server can tell that it
-/// has already served it. draft-ietf-httpapi-idempotency-key-header-07, section 2.
+/// has already served it. draft-ietf-httpapi-idempotency-key-header-07.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Whether sending a request twice is as good as sending it once.
