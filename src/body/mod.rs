@@ -29,3 +29,6 @@ pub use self::{
     record::{RecordBody, ReplayBody},
     response::ResponseBody,
 };
+
+#[cfg(test)]
+mod tests;
