@@ -74,7 +74,7 @@ async fn main() -> Result<(), BoxError> {
 
     // A bar leaves the cursor at its end.
     eprintln!();
-    println!("{}", table::render(&runs));
+    println!("\n{}", table::render(&runs));
     chart::draw(Path::new(CHART), &runs, args.quota)?;
     println!("Sends over time: {CHART}");
     Ok(())
