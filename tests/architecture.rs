@@ -11,7 +11,7 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 /// The modules of the crate's root. A group imports what stands above it.
 const GROUPS: [Row; 7] = [
-    Row::of("vocabulary", &["time", "error", "verdict", "outcome"]),
+    Row::of("vocabulary", &["time", "error", "verdict", "scope_key", "call_options", "outcome"]),
     Row::of("pure", &["hint", "trust", "law", "retry_policy"]),
     Row::of("shared state", &["scope", "observe"]),
     Row::of("judging", &["classifier", "body"]),
