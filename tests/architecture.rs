@@ -10,6 +10,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 /// The modules of the crate's root. A group imports what stands above it.
+#[rustfmt::skip]
 const GROUPS: [Row; 7] = [
     Row::of("vocabulary", &["time", "error", "verdict", "scope_key", "call_options", "outcome"]),
     Row::of("pure", &["hint", "trust", "law", "retry_policy"]),
