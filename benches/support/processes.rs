@@ -5,6 +5,7 @@
 //! bench starts itself again several times, takes every ratio within one
 //! process, and reports the median over all.
 
+#![allow(dead_code, reason = "each bench uses its part")]
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
