@@ -44,7 +44,9 @@ async fn main() -> Result<(), BoxError> {
             let outcome = response.extensions().get::<Outcome>().cloned();
             response.into_body().collect().await?;
             match outcome {
-                Some(Outcome { attempts, waited, .. }) => {
+                Some(Outcome {
+                    attempts, waited, ..
+                }) => {
                     println!("caller {caller}: {status} after {waited:.1?}, {attempts} attempts");
                 }
                 None => println!("caller {caller}: {status} at once"),
