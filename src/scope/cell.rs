@@ -600,20 +600,21 @@ impl Scope {
     /// The last check before a granted attempt is sent: no gate has closed
     /// meanwhile, and the budget pays for it if it is a retry.
     ///
-    /// `Ok(false)` says that it has to wait again.
+    /// Gives the epoch in which it is sent: one that begins after this look has
+    /// not been seen. `None` says that it has to wait again.
     pub(super) fn confirm(
         self: &Arc<Self>,
         grant: &Grant,
         pays: bool,
         now: Instant,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<u64>, Error> {
         let epoch = self.root.word.read().epoch();
         if epoch == grant.epoch && !pays {
-            return Ok(true);
+            return Ok(Some(epoch));
         }
         let mut tree = self.root.lock();
         if epoch != grant.epoch && tree.has_closed_since(self, grant.epoch) {
-            return Ok(false);
+            return Ok(None);
         }
         let paid = !pays
             || tree
@@ -621,7 +622,7 @@ impl Scope {
                 .is_none_or(|awake| awake.budget.withdraw(now));
         drop(tree);
         match paid {
-            true => Ok(true),
+            true => Ok(Some(epoch)),
             false => Err(Refusal::new(ErrorKind::Budget, None).error(self)),
         }
     }
