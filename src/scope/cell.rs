@@ -398,7 +398,7 @@ impl Tree {
             }
             turn = turn.max(then);
         }
-        if turn > ask.deadline {
+        if turn >= ask.deadline {
             return Err(Refusal::new(ErrorKind::Deadline, Some(turn - now)));
         }
         Ok(turn)
