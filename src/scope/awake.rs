@@ -114,13 +114,13 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The law of `config` at `rate`, with an empty bucket.
-    pub(super) fn new(config: &dyn LawConfig, now: Instant, rate: Rate) -> Self {
+    /// The law of `config` at `rate`, with `bucket`.
+    pub(super) fn new(config: &dyn LawConfig, now: Instant, rate: Rate, bucket: Bucket) -> Self {
         let built = catch_unwind(AssertUnwindSafe(|| config.build(now, rate)));
         let broken = built.is_err();
         Self {
             law: built.unwrap_or_else(|_| floor(now)),
-            bucket: Bucket::empty(now),
+            bucket,
             broken,
         }
     }

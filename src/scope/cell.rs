@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
-    law::Rate,
+    law::{Bucket, Rate},
     time::Instant,
 };
 
@@ -178,6 +178,8 @@ impl Tree {
 
     /// Gives `scope` a law that begins at `rate`, or at the measured rate, if
     /// it has none yet.
+    ///
+    /// The bucket of a scope that has sent something begins empty.
     pub(super) fn wake_law(&mut self, scope: &Arc<Scope>, now: Instant, rate: Option<Rate>) {
         let config = Arc::clone(&scope.root.common.policy.law);
         let total = scope.flight.total();
@@ -188,7 +190,11 @@ impl Tree {
         if let Some(awake) = self.wake(scope, now)
             && awake.pace.is_none()
         {
-            awake.pace = Some(Pace::new(config.as_ref(), now, rate));
+            let bucket = match total {
+                0 => Bucket::full(now),
+                _ => Bucket::empty(now),
+            };
+            awake.pace = Some(Pace::new(config.as_ref(), now, rate, bucket));
         }
     }
 
