@@ -220,7 +220,7 @@ impl Tree {
             let Some(awake) = self.awake(level) else {
                 continue;
             };
-            if awake.gate.is_over(now) {
+            if awake.gate.over(now).is_some() {
                 awake.resume(now);
                 after.opened.push(Arc::clone(level));
             }

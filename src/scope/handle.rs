@@ -138,7 +138,7 @@ impl ScopeHandle {
         let mut tree = self.0.root.lock();
         for level in self.0.path() {
             if let Some(awake) = tree.awake(level)
-                && !awake.gate.is_over(now)
+                && awake.gate.over(now).is_none()
             {
                 match awake.gate.ask(now, policy) {
                     Answer::Open | Answer::Probe => {}

@@ -128,9 +128,12 @@ impl Gate {
         }
     }
 
-    /// Whether time has ended a pause that no probe has to prove.
-    pub(super) fn is_over(&self, now: Instant) -> bool {
-        matches!(&self.state, State::Closed(p) if p.next_probe.is_none() && now >= p.opens)
+    /// When time has ended a pause that no probe has to prove.
+    pub(super) fn over(&self, now: Instant) -> Option<Instant> {
+        match &self.state {
+            State::Closed(p) if p.next_probe.is_none() && now >= p.opens => Some(p.opens),
+            _ => None,
+        }
     }
 
     /// Closes the gate, or keeps it closed for longer; it is never shortened.
