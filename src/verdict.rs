@@ -153,6 +153,9 @@ pub enum Level {
     /// The first `n` segments of its path; the leaf if the path is shorter.
     /// `Depth(1)` is the root, and so is `Depth(0)`.
     Depth(u8),
+    /// The level that holds a credential: a whole account. The root where none
+    /// does, for then nothing tells one account from another.
+    Credential,
 }
 
 impl Level {
