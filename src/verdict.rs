@@ -315,6 +315,7 @@ struct Notes {
     code: Option<Box<str>>,
     request_id: Option<Box<str>>,
     ignored: Option<IgnoredHint>,
+    sample: Option<Box<str>>,
 }
 
 impl Verdict {
@@ -366,6 +367,14 @@ impl Verdict {
         if let Some(hint) = hint.into() {
             self.notes_mut().ignored = Some(hint);
         }
+        self
+    }
+
+    /// Adds the beginning of a body that nobody understood, at most 64 bytes,
+    /// escaped: enough to write a profile for its service.
+    #[must_use]
+    pub fn with_sample(mut self, body: &[u8]) -> Self {
+        self.notes_mut().sample = Some(Raw::new(body).0);
         self
     }
 
@@ -423,6 +432,11 @@ impl Verdict {
     /// A hint that is there but not followed.
     pub fn ignored(&self) -> Option<&IgnoredHint> {
         self.notes.as_ref()?.ignored.as_ref()
+    }
+
+    /// The beginning of a body that nobody understood.
+    pub fn sample(&self) -> Option<&str> {
+        self.notes.as_ref()?.sample.as_deref()
     }
 }
 
