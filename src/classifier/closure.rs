@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use http::response::Parts;
+use http::{Uri, response::Parts};
 
 use super::{Classifier, HttpClassifier, Phase, Receipt};
 use crate::verdict::Verdict;
@@ -113,7 +113,7 @@ where
         (self.f)(head).map(Phase::Decided)
     }
 
-    fn may_be_unprocessed(&self) -> bool {
+    fn may_be_unprocessed(&self, _: &Uri) -> bool {
         self.unprocessed
     }
 }
@@ -153,7 +153,7 @@ where
         (self.f)(head, body)
     }
 
-    fn may_be_unprocessed(&self) -> bool {
+    fn may_be_unprocessed(&self, _: &Uri) -> bool {
         self.unprocessed
     }
 }

@@ -96,9 +96,10 @@ pub trait Classifier: Send + Sync + 'static {
         false
     }
 
-    /// Whether a refusal may say that the request was not processed, so that
-    /// even a `POST` has to be kept to be sent again.
-    fn may_be_unprocessed(&self) -> bool {
+    /// Whether a refusal of what is `requested` may say that it was not
+    /// processed, so that even a `POST` has to be kept to be sent again.
+    fn may_be_unprocessed(&self, requested: &Uri) -> bool {
+        let _ = requested;
         false
     }
 
@@ -207,7 +208,7 @@ impl<C: Classifier + ?Sized> Classifier for Arc<C> {
         (**self).needs_uri()
     }
 
-    fn may_be_unprocessed(&self) -> bool {
-        (**self).may_be_unprocessed()
+    fn may_be_unprocessed(&self, requested: &Uri) -> bool {
+        (**self).may_be_unprocessed(requested)
     }
 }
