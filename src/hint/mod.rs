@@ -4,8 +4,16 @@
 //! cannot be read is absent with a reason, neither zero nor an error.
 
 mod clock;
+mod dimension;
 mod number;
+#[cfg(feature = "rate-limit")]
+mod rate_limit;
 mod retry_after;
 
-pub(crate) use self::clock::ServerClock;
+#[cfg(feature = "rate-limit")]
+pub(crate) use self::rate_limit::RateLimitFields;
 pub use self::retry_after::retry_after;
+pub(crate) use self::{
+    clock::ServerClock,
+    dimension::{Dimension, Remaining, spent, told},
+};
