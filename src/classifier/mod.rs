@@ -5,6 +5,7 @@
 //! default one; [`classify_fn`] makes one from a closure.
 
 mod closure;
+mod findings;
 mod http;
 mod or;
 

@@ -6,14 +6,12 @@
 mod clock;
 mod dimension;
 mod number;
-#[cfg(feature = "rate-limit")]
 mod rate_limit;
 mod retry_after;
 
-#[cfg(feature = "rate-limit")]
-pub(crate) use self::rate_limit::RateLimitFields;
 pub use self::retry_after::retry_after;
 pub(crate) use self::{
     clock::ServerClock,
     dimension::{Dimension, Remaining, spent, told},
+    rate_limit::RateLimitFields,
 };
