@@ -2,12 +2,12 @@
 
 use std::error::Error as StdError;
 
-use http::{HeaderValue, StatusCode, header::RETRY_AFTER, response::Parts};
+use http::{StatusCode, header::RETRY_AFTER, response::Parts};
 
 use super::{Classifier, Phase, Receipt, findings::Findings};
 use crate::{
-    hint::{self, RateLimitFields, ServerClock},
-    verdict::{IgnoredHint, IgnoredReason, Ruling, Throttle, ThrottleKind, Verdict},
+    hint::{self, Dimension, RateLimitFields, ServerClock},
+    verdict::{Ruling, Throttle, ThrottleKind, Verdict},
 };
 
 /// Judges answers by what the standards say of them.
@@ -37,12 +37,12 @@ use crate::{
 /// [`Exhausted`]: crate::verdict::Ruling::Exhausted
 /// [`Quota`]: crate::verdict::Quota
 #[derive(Clone, Copy, Debug, Default)]
-pub struct HttpClassifier {}
+pub struct HttpClassifier(());
 
 impl HttpClassifier {
     /// The general rules and nothing else.
     pub const fn new() -> Self {
-        Self {}
+        Self(())
     }
 }
 
@@ -61,37 +61,28 @@ pub(super) fn judge(head: &Parts, at: &Receipt<'_>) -> Verdict {
     let wall = || at.wall();
     let clock = ServerClock::new(&head.headers, &wall);
     let dimensions = RateLimitFields::DRAFT.read(&head.headers, &clock);
-    let retry_after = head.headers.get(RETRY_AFTER);
-    let names_wait = retry_after.is_some() || hint::spent(&dimensions).is_some();
-    let throttle = |kind| Ruling::Throttled(Throttle::new(kind));
-    let ruling = match head.status {
-        StatusCode::TOO_MANY_REQUESTS if names_wait || !dimensions.is_empty() => {
-            throttle(ThrottleKind::RateLimited)
-        }
-        StatusCode::TOO_MANY_REQUESTS => throttle(ThrottleKind::Unknown),
-        StatusCode::SERVICE_UNAVAILABLE if names_wait => throttle(ThrottleKind::Overloaded),
-        status => unthrottled(status),
-    };
+    let ruling = ruling(head, &dimensions);
     let mut findings = Findings {
         dimensions,
         ..Findings::new(ruling)
     };
-    match (&findings.ruling, retry_after) {
-        (_, None) => {}
-        (Ruling::Throttled(_), Some(_)) => match hint::retry_after(&head.headers, wall) {
-            Some(Ok(wait)) => findings.wait = Some(wait),
-            Some(Err(unreadable)) => findings.ignored = Some(unreadable),
-            None => {}
-        },
-        (_, Some(value)) => findings.ignored = Some(not_a_throttle(value)),
-    }
+    findings.read_retry_after(head, at);
     findings.verdict()
 }
 
-/// A `Retry-After` on an answer that refuses nothing.
-pub(super) fn not_a_throttle(value: &HeaderValue) -> IgnoredHint {
-    let reason = IgnoredReason::NotAThrottle;
-    IgnoredHint::new(RETRY_AFTER.as_str(), value.as_bytes(), reason)
+/// How the server ruled, by the general rules.
+pub(super) fn ruling(head: &Parts, dimensions: &[Dimension]) -> Ruling {
+    let throttled = |kind| Ruling::Throttled(Throttle::new(kind));
+    let names_wait =
+        || head.headers.contains_key(RETRY_AFTER) || hint::spent(dimensions).is_some();
+    match head.status {
+        StatusCode::TOO_MANY_REQUESTS => {
+            let is_told = names_wait() || !dimensions.is_empty();
+            throttled(if is_told { ThrottleKind::RateLimited } else { ThrottleKind::Unknown })
+        }
+        StatusCode::SERVICE_UNAVAILABLE if names_wait() => throttled(ThrottleKind::Overloaded),
+        status => unthrottled(status),
+    }
 }
 
 /// What a status says if it is no throttle.
@@ -127,6 +118,7 @@ mod tests {
     use http::Response;
 
     use super::*;
+    use crate::verdict::IgnoredReason;
 
     fn judge(status: u16, retry_after: Option<&str>) -> Verdict {
         let field = retry_after.map(|value| ("retry-after", value));

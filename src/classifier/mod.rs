@@ -6,13 +6,19 @@
 
 mod closure;
 mod findings;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod http;
 mod or;
+#[cfg(feature = "providers")]
+pub mod providers;
 
 use std::{error::Error as StdError, fmt, sync::Arc, time::SystemTime};
 
 use ::http::{HeaderMap, Uri, response::Parts};
 
+#[cfg(feature = "grpc")]
+pub use self::grpc::GrpcClassifier;
 pub use self::{
     closure::{ClassifyBodyFn, ClassifyFn, classify_body_fn, classify_fn},
     http::HttpClassifier,

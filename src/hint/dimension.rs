@@ -1,6 +1,6 @@
 //! The dimensions of a quota: requests, tokens, one policy among several.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use crate::verdict::{Hint, Quota};
 
@@ -8,7 +8,7 @@ use crate::verdict::{Hint, Quota};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dimension {
     /// Its name, where it has one.
-    pub(crate) name: Option<Box<str>>,
+    pub(crate) name: Option<Cow<'static, str>>,
     /// Units allowed in a window.
     pub(crate) limit: Option<u64>,
     /// Units left in it.

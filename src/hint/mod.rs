@@ -8,8 +8,14 @@ mod dimension;
 mod number;
 mod rate_limit;
 mod retry_after;
+#[cfg(feature = "providers")]
+mod unit;
 
 pub use self::retry_after::retry_after;
+#[cfg(feature = "providers")]
+pub use self::unit::Unit;
+#[cfg(feature = "providers")]
+pub(crate) use self::number::units;
 pub(crate) use self::{
     clock::ServerClock,
     dimension::{Dimension, Remaining, spent, told},

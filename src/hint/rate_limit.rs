@@ -13,7 +13,7 @@
 //!
 //! [`retry_after`]: super::retry_after()
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use http::{HeaderMap, HeaderName};
 use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parameters, Parser};
@@ -169,10 +169,10 @@ fn list(text: &str) -> Option<impl Iterator<Item = Item> + use<>> {
     }))
 }
 
-fn text_of(item: &BareItem) -> Option<Box<str>> {
+fn text_of(item: &BareItem) -> Option<Cow<'static, str>> {
     match item {
-        BareItem::String(text) => Some(text.as_str().into()),
-        BareItem::Token(text) => Some(text.as_str().into()),
+        BareItem::String(text) => Some(text.as_str().to_owned().into()),
+        BareItem::Token(text) => Some(text.as_str().to_owned().into()),
         _ => None,
     }
 }
