@@ -133,6 +133,7 @@ impl Scope {
         match level {
             Level::Leaf => 0,
             Level::Depth(named) => depth - usize::from(named).clamp(1, depth),
+            Level::Credential => self.credential().unwrap_or(depth - 1),
         }
     }
 
