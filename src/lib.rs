@@ -13,6 +13,7 @@ pub mod verdict;
 pub mod hint;
 pub mod law;
 mod retry_policy;
+pub mod trust;
 // shared state
 mod observe;
 pub mod scope;
