@@ -46,8 +46,9 @@ impl ScopeHandle {
                 cause: Cause::Manual,
                 ban: false,
                 probe: false,
+                early: None,
             };
-            settle::close(awake, now, asked, &scope.root.common.policy);
+            settle::close(awake, now, asked);
         }
         drop(tree);
         scope.changed.notify_one();
@@ -94,6 +95,7 @@ impl ScopeHandle {
             at: now,
             epoch: scope.root.word.read().epoch(),
             probes: 0,
+            waited: 0,
         };
         scope.settle(&sent, Stage::Whole, &mut Place::new(now), 0, verdict, now);
     }

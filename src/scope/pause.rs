@@ -52,6 +52,8 @@ struct Episode {
     epoch: u64,
     /// Rounds throttled, the first one not counted.
     rounds: u32,
+    /// When its last pause opened, or will.
+    opens: Instant,
 }
 
 #[derive(Debug)]
@@ -107,6 +109,8 @@ pub(super) struct Asked {
     pub(super) ban: bool,
     /// Whether the gate must be proven open by a probe.
     pub(super) probe: bool,
+    /// When a probe may go before `until`.
+    pub(super) early: Option<Instant>,
 }
 
 impl Gate {
@@ -136,7 +140,7 @@ impl Gate {
     /// Closes the gate, or keeps it closed for longer; it is never shortened.
     ///
     /// Gives the instant until which it is closed.
-    pub(super) fn pause(&mut self, now: Instant, asked: Asked, policy: &Policy) -> Instant {
+    pub(super) fn pause(&mut self, now: Instant, asked: Asked) -> Instant {
         let (began, until, ban) = match &self.state {
             State::Closed(pause) => (pause.began, pause.until.max(asked.until), pause.ban),
             _ => (now, asked.until, false),
@@ -153,15 +157,15 @@ impl Gate {
             State::Closed(pause) if !longer => pause.cause,
             _ => asked.cause,
         };
+        if let Some(episode) = &mut self.episode {
+            episode.opens = opens;
+        }
         let proven = !asked.probe
+            && asked.early.is_none()
             && !matches!(&self.state, State::Closed(pause) if pause.next_probe.is_some());
         let next_probe = (!proven).then(|| {
-            if ban {
-                opens
-            } else {
-                let early = self.early_probe(began, now, until, cause, policy);
-                opens.min(early.unwrap_or(opens))
-            }
+            let early = asked.early.filter(|_| !ban);
+            early.map_or(opens, |early| early.min(opens))
         });
         let probe = match &self.state {
             State::Closed(pause) => pause.probe,
@@ -177,27 +181,6 @@ impl Gate {
             probe,
         });
         until
-    }
-
-    /// When a pause that is too long to wait out is probed nevertheless: at
-    /// `max_pause · 2^k` from its beginning, so that an overstated one heals.
-    fn early_probe(
-        &self,
-        began: Instant,
-        now: Instant,
-        until: Instant,
-        cause: Cause,
-        policy: &Policy,
-    ) -> Option<Instant> {
-        if until - now <= policy.max_pause && cause != Cause::Exhausted {
-            return None;
-        }
-        let began = self.episode.map_or(began, |episode| episode.began);
-        let mut wait = policy.max_pause.max(policy.min_pause_bounded());
-        while began + wait <= now && wait < Duration::MAX {
-            wait = wait.saturating_mul(2);
-        }
-        Some(began + wait)
     }
 
     /// Where a ramp starts after a pause of `pause`, drawn once so that several
@@ -229,9 +212,21 @@ impl Gate {
                     began: now,
                     epoch,
                     rounds: 0,
+                    opens: now,
                 });
             }
         }
+    }
+
+    /// Whether who has been asking since `since` was held back by the running
+    /// episode's pause.
+    pub(super) fn has_held_since(&self, since: Instant) -> bool {
+        self.episode.is_some_and(|episode| since < episode.opens)
+    }
+
+    /// When the running episode began.
+    pub(super) fn began(&self) -> Option<Instant> {
+        self.episode.map(|episode| episode.began)
     }
 
     /// The epoch that began the running episode.
