@@ -211,10 +211,13 @@ impl Judge {
     /// Settles by `verdict`, and gives the answer to the services above.
     fn close<RB: Body>(
         mut self,
-        verdict: Verdict,
+        mut verdict: Verdict,
         head: Parts,
         body: ResponseBody<RB>,
     ) -> Classified<Response<ResponseBody<RB>>> {
+        if verdict.is_refusal() {
+            verdict = verdict.with_status(head.status.as_u16());
+        }
         self.ticket.settle(&verdict);
         // These have no body that would show the end of the attempt.
         let bodiless = self.tunnel || head.status == StatusCode::SWITCHING_PROTOCOLS;

@@ -284,6 +284,9 @@ pub enum IgnoredReason {
 }
 
 impl IgnoredReason {
+    /// Every reason, in the order of their declaration.
+    pub const ALL: [Self; 3] = [Self::Unreadable, Self::NotAThrottle, Self::Sentinel];
+
     /// A static name for events and metric labels.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -314,6 +317,7 @@ struct Notes {
     quota: Option<Quota>,
     code: Option<Box<str>>,
     request_id: Option<Box<str>>,
+    status: Option<u16>,
     ignored: Option<IgnoredHint>,
     sample: Option<Box<str>>,
 }
@@ -358,6 +362,13 @@ impl Verdict {
     #[must_use]
     pub fn with_request_id(mut self, id: &str) -> Self {
         self.notes_mut().request_id = Some(Raw::new(id.as_bytes()).0);
+        self
+    }
+
+    /// Adds the status of the answer, for events.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.notes_mut().status = Some(status);
         self
     }
 
@@ -427,6 +438,11 @@ impl Verdict {
     /// The service's request id.
     pub fn request_id(&self) -> Option<&str> {
         self.notes.as_ref()?.request_id.as_deref()
+    }
+
+    /// The status of the answer, of a refusal.
+    pub fn status(&self) -> Option<u16> {
+        self.notes.as_ref()?.status
     }
 
     /// A hint that is there but not followed.

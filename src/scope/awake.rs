@@ -10,12 +10,14 @@ use crate::{
     law::{Attempt, Bucket, Fixed, Law, LawConfig, Rate},
     retry_policy::Budget,
     time::Instant,
+    trust::Trust,
 };
 
 /// The state of one scope that is not dormant.
 #[derive(Debug)]
 pub(super) struct Awake {
     pub(super) gate: Gate,
+    pub(super) trust: Trust,
     pub(super) queue: Queue,
     pub(super) pace: Option<Pace>,
     pub(super) limit: Option<u32>,
@@ -46,6 +48,7 @@ impl Awake {
     pub(super) fn new(seed: u64, now: Instant, limit: Option<u32>) -> Self {
         Self {
             gate: Gate::new(seed),
+            trust: Trust::new(),
             queue: Queue::default(),
             pace: None,
             limit,

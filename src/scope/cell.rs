@@ -18,6 +18,7 @@ use super::{
     awake::{Awake, Meter, Pace},
     driver,
     flight::Word,
+    hints::HintCounts,
     pause::Answer,
     queue::{Ask, Grant, Place, Queue, Turn, Waiter, WaiterId},
     registry::Common,
@@ -26,6 +27,7 @@ use crate::{
     error::{Error, ErrorKind},
     law::{Bucket, Rate},
     time::Instant,
+    trust::Observed,
 };
 
 /// All scopes below one first segment, and their lock.
@@ -67,7 +69,8 @@ pub(super) struct Node {
     /// The root's epoch at this scope's last pause or cut.
     pub(super) epoch: u64,
     pub(super) throttled: u64,
-    pub(super) ignored: u64,
+    /// Boxed, for few scopes are sent hints that mean nothing.
+    pub(super) hints: Option<Box<HintCounts>>,
     pub(super) meter: Meter,
     pub(super) awake: Option<Box<Awake>>,
 }
@@ -85,6 +88,8 @@ pub(super) struct After {
     pub(super) changed: Vec<Arc<Scope>>,
     /// Scopes whose law has panicked.
     pub(super) broken: Vec<Arc<Scope>>,
+    /// Episodes that ended, and what they showed.
+    pub(super) observed: Vec<(Arc<Scope>, Observed)>,
     /// Scopes of which a slot came free.
     pub(super) freed: Vec<Arc<Scope>>,
 }
@@ -98,6 +103,9 @@ impl After {
     pub(super) fn run(self) -> Result<(), Refusal> {
         for scope in self.broken {
             crate::observe::law_panicked(&scope.key());
+        }
+        for (scope, seen) in self.observed {
+            crate::observe::observed(&scope.key(), &seen);
         }
         for scope in self.freed {
             scope.release();
@@ -153,6 +161,8 @@ pub(super) struct Sent {
     pub(super) epoch: u64,
     /// The levels, counted from the leaf, at which it is the probe.
     pub(super) probes: u8,
+    /// Those at which it had been waiting for the gate to open.
+    pub(super) waited: u8,
 }
 
 impl Tree {
@@ -223,6 +233,9 @@ impl Tree {
             if awake.gate.over(now).is_some() {
                 awake.resume(now);
                 after.opened.push(Arc::clone(level));
+            }
+            if awake.gate.has_held_since(ask.since) {
+                grant.waited |= 1 << i;
             }
             let behind = first_at != Some(level.node)
                 && awake

@@ -46,8 +46,9 @@ impl ScopeHandle {
                 cause: Cause::Manual,
                 ban: false,
                 probe: false,
+                early: None,
             };
-            settle::close(awake, now, asked, &scope.root.common.policy);
+            settle::close(awake, now, asked);
         }
         drop(tree);
         scope.changed.notify_one();
@@ -101,6 +102,7 @@ impl ScopeHandle {
                 false => 0,
             },
             probes: 0,
+            waited: 0,
         };
         scope.settle(&sent, Stage::Whole, &mut Place::new(now), 0, verdict, now);
     }

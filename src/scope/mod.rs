@@ -12,10 +12,12 @@
 
 mod admit;
 mod awake;
+mod believe;
 mod cell;
 mod driver;
 mod flight;
 mod handle;
+mod hints;
 mod pause;
 mod policy;
 mod queue;
@@ -39,6 +41,7 @@ pub(crate) use self::ticket::{Mode, Want};
 pub use self::{
     admit::AdmitFuture,
     handle::ScopeHandle,
+    hints::HintCounts,
     policy::Policy,
     registry::Scopes,
     slot::Slot,

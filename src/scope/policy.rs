@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::law::{Aimd, LawConfig};
+use crate::{
+    law::{Aimd, LawConfig},
+    trust::Bounds,
+};
 
 /// What every scope of one [`Scopes`](super::Scopes) obeys.
 ///
@@ -117,6 +120,14 @@ impl Policy {
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
+    }
+
+    /// What no hint goes beyond.
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds {
+            min_pause: self.min_pause_bounded(),
+            max_pause: self.max_pause,
+        }
     }
 
     pub(crate) fn min_pause_bounded(&self) -> Duration {

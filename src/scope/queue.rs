@@ -66,6 +66,8 @@ impl Place {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
     pub(super) place: Place,
+    /// Since when it has been asking.
+    pub(super) since: Instant,
     pub(super) deadline: Instant,
     /// The epoch of the call's last throttle, zero without one.
     pub(super) throttled: u64,
@@ -106,6 +108,8 @@ pub(super) struct Grant {
     pub(super) probes: u8,
     /// The levels at which it took a token.
     pub(super) tokens: u8,
+    /// The levels at which it had been waiting for the gate to open.
+    pub(super) waited: u8,
 }
 
 /// The queue of one scope: indices only, the waiters are in the root's slab.

@@ -9,8 +9,9 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Policy, Refusal, Scope,
+    Refusal, Scope,
     awake::Awake,
+    believe::Refused,
     cell::{After, Sent, Tree},
     pause::{Asked, Cause},
     queue::{Ask, Place},
@@ -19,6 +20,7 @@ use crate::{
     law::{Attempt, Ended},
     observe,
     time::Instant,
+    trust::Decision,
     verdict::{Exhausted, Hint, Level, Ruling, Throttle, ThrottleKind, Verdict},
 };
 
@@ -55,6 +57,8 @@ pub(super) struct Throttled {
 struct Told {
     scope: Arc<Scope>,
     wait: Duration,
+    /// Why it is that long, of a throttle that is not stale.
+    decision: Option<Decision>,
 }
 
 impl Scope {
@@ -74,10 +78,12 @@ impl Scope {
         let mut after = After::default();
         let mut told = None;
         let mut tree = self.root.lock();
-        if verdict.ignored().is_some()
+        if let Some(ignored) = verdict.ignored()
             && let Some(node) = tree.node(self)
         {
-            node.ignored += 1;
+            node.hints
+                .get_or_insert_default()
+                .count_ignored(ignored.reason);
         }
         let throttled = match verdict.ruling() {
             Ruling::Accepted => {
@@ -94,6 +100,7 @@ impl Scope {
                     number: place.call(),
                     before,
                     stage,
+                    status: verdict.status(),
                 };
                 Some(tree.throttled(self, sent, call, throttle, now, &mut after, &mut told))
             }
@@ -103,8 +110,16 @@ impl Scope {
             }
         };
         drop(tree);
-        if let Some(Told { scope, wait }) = &told {
+        if let Some(Told {
+            scope,
+            wait,
+            decision,
+        }) = &told
+        {
             observe::paused(&scope.key(), *wait, verdict);
+            if let Some(decision) = decision.filter(|decision| decision.reason.overrides()) {
+                observe::hint_overridden(&scope.key(), verdict, decision);
+            }
             scope.changed.notify_one();
         }
         // Nobody began to wait, so that no driver is started.
@@ -152,6 +167,8 @@ struct Call {
     number: u64,
     before: u64,
     stage: Stage,
+    /// The status of its answer, if that is known.
+    status: Option<u16>,
 }
 
 impl Tree {
@@ -166,6 +183,11 @@ impl Tree {
             };
             awake.head_took(now - sent.at);
             awake.accepted = awake.accepted.max((sent.epoch, sent.at));
+            if !stale {
+                let seen = awake.observe(level, sent, i, now);
+                let seen = seen.map(|seen| (Arc::clone(level), seen));
+                after.observed.extend(seen);
+            }
             if !stale && awake.gate.accepted() {
                 awake.resume(now);
                 after.opened.push(Arc::clone(level));
@@ -279,31 +301,48 @@ impl Tree {
             // It was refused by the server as it was before the pause: it may
             // know of a later instant, unless a later send was accepted.
             if awake.gate.closed_until().is_some() && awake.accepted <= (sent.epoch, sent.at) {
-                pause = asked;
+                pause = awake.lengthen(throttle, now, policy);
             }
         } else {
             if first {
                 node.epoch = scope.root.word.next_epoch();
                 awake.gate.throttled(now, node.epoch);
             }
-            pause = Some(wait(awake, asked, policy));
+            if call.stage != Stage::Meanwhile {
+                let refused = Refused {
+                    throttle,
+                    status: call.status,
+                    sent,
+                    height,
+                };
+                awake.distrust(&refused, level.reading(now));
+            }
+            pause = Some(awake.decide(throttle, now, policy));
         }
         if call.stage != Stage::Meanwhile
             && let Some(pace) = &mut awake.pace
         {
             pace.on_attempt(&attempt);
         }
-        if let Some(wait) = pause {
+        if let Some(decision) = pause {
+            let until = now + decision.wait;
             let asked = Asked {
-                until: now + wait,
+                until,
                 cause: Cause::Throttled,
                 ban: throttle.ban,
-                probe: true,
+                probe: decision.probe,
+                early: awake.early_probe(now, until, policy),
             };
-            close(awake, now, asked, policy);
+            close(awake, now, asked);
+            if !stale && decision.reason.overrides() && call.stage != Stage::Meanwhile {
+                node.hints
+                    .get_or_insert_default()
+                    .count_overridden(decision.reason);
+            }
             *told = Some(Told {
                 scope: Arc::clone(level),
-                wait,
+                wait: decision.wait,
+                decision: (!stale).then_some(decision),
             });
         }
         let began = awake.gate.episode().is_some_and(|epoch| sent.epoch < epoch);
@@ -346,33 +385,27 @@ impl Tree {
             let wait = exhausted.resets.as_ref().map_or(Duration::MAX, Hint::wait);
             awake.gate.probe_withdrawn();
             awake.gate.throttled(now, node.epoch);
+            let until = now + wait;
             let asked = Asked {
-                until: now + wait,
+                until,
                 cause: Cause::Exhausted,
                 ban: false,
                 probe: true,
+                early: awake.early_probe(now, until, policy),
             };
-            close(awake, now, asked, policy);
+            close(awake, now, asked);
             *told = Some(Told {
                 scope: Arc::clone(level),
                 wait,
+                decision: None,
             });
         }
     }
 }
 
-/// How long a throttle closes the gate: a hint is a lower bound, and so is the
-/// own backoff, which a hint never resets.
-fn wait(awake: &mut Awake, asked: Option<Duration>, policy: &Policy) -> Duration {
-    match asked {
-        Some(asked) if asked >= awake.gate.least(policy) => asked,
-        _ => awake.gate.backoff(policy),
-    }
-}
-
 /// Closes the gate, and tells the law.
-pub(super) fn close(awake: &mut Awake, now: Instant, asked: Asked, policy: &Policy) {
-    let until = awake.gate.pause(now, asked, policy);
+pub(super) fn close(awake: &mut Awake, now: Instant, asked: Asked) {
+    let until = awake.gate.pause(now, asked);
     if let Some(pace) = &mut awake.pace {
         pace.pause(now, until);
     }

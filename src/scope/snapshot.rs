@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::Scope;
-use crate::scope_key::ScopeKey;
+use super::{HintCounts, Scope};
+use crate::{scope_key::ScopeKey, trust::TrustSnapshot};
 
 /// What is known of one scope at one instant.
 ///
@@ -18,9 +18,10 @@ pub struct ScopeSnapshot {
     pub sent: u64,
     /// Attempts throttled.
     pub throttled: u64,
-    /// Hints that were there and not followed: unreadable ones, and those on
-    /// an answer on which they mean nothing.
-    pub hints_ignored: u64,
+    /// Hints that were there and not followed to the letter, by reason.
+    pub hints: HintCounts,
+    /// How far its hints are believed, and why.
+    pub trust: TrustSnapshot,
     /// Attempts in flight, the reading of their response bodies included.
     pub in_flight: u64,
     /// Calls that wait.
@@ -51,7 +52,8 @@ impl ScopeSnapshot {
             key: scope.key(),
             sent: scope.flight.total(),
             throttled: 0,
-            hints_ignored: 0,
+            hints: HintCounts::default(),
+            trust: TrustSnapshot::default(),
             in_flight: scope.flight.in_flight(),
             waiting: 0,
             paused_for: None,
@@ -64,8 +66,9 @@ impl ScopeSnapshot {
             return snapshot;
         };
         snapshot.throttled = node.throttled;
-        snapshot.hints_ignored = node.ignored;
+        snapshot.hints = node.hints.as_deref().copied().unwrap_or_default();
         if let Some(awake) = node.awake.as_deref_mut() {
+            snapshot.trust = awake.trust.snapshot(now);
             snapshot.waiting = awake.queue.len();
             let closed = awake
                 .gate

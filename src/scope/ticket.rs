@@ -193,9 +193,10 @@ impl Ticket {
         Error::timed_out(self.scope.key())
     }
 
-    fn ask(&self) -> Ask {
+    fn ask(&self, now: Instant) -> Ask {
         Ask {
             place: self.place.or_last(),
+            since: now,
             deadline: self.deadline,
             throttled: self.throttled,
             pays: self.pays,
@@ -219,7 +220,7 @@ impl Ticket {
             return Ok(true);
         }
         let now = self.clock().now();
-        match self.scope.admit(&self.ask(), now, want) {
+        match self.scope.admit(&self.ask(now), now, want) {
             Admission::Granted(grant) => {
                 self.hold = Hold::Grant(grant);
                 Ok(true)
@@ -248,6 +249,7 @@ impl Ticket {
             at,
             epoch: word.epoch(),
             probes: 0,
+            waited: 0,
         });
         true
     }
@@ -282,7 +284,7 @@ impl Ticket {
         if !self.is_governed() {
             return Poll::Ready(Ok(()));
         }
-        let (ask, was_sent) = (self.ask(), self.attempt > 1);
+        let (ask, was_sent) = (self.ask(now), self.attempt > 1);
         let place = &mut self.place;
         match self
             .scope
@@ -318,7 +320,7 @@ impl Ticket {
         // What passes the gate on is checked again where it is sent.
         let pays = self.pays && want == Want::All;
         match self.scope.confirm(&grant, pays, now) {
-            Ok(Some(epoch)) if want == Want::All => self.stamp(epoch, grant.probes),
+            Ok(Some(epoch)) if want == Want::All => self.stamp(epoch, grant),
             Ok(Some(_)) => {}
             held_back => {
                 self.hold = Hold::Nothing;
@@ -329,22 +331,23 @@ impl Ticket {
         Ok(true)
     }
 
-    fn stamp(&mut self, epoch: u64, probes: u8) {
+    fn stamp(&mut self, epoch: u64, grant: Grant) {
         self.pays = false;
         self.hold = Hold::Flight(Sent {
             at: self.clock().now(),
             epoch,
-            probes,
+            probes: grant.probes,
+            waited: grant.waited,
         });
     }
 
     /// Counts the attempt as sent now, where no service above has done so.
     pub(crate) fn ensure_sent(&mut self) {
         match self.hold {
-            Hold::Grant(grant) => self.stamp(self.scope.root.word.read().epoch(), grant.probes),
+            Hold::Grant(grant) => self.stamp(self.scope.root.word.read().epoch(), grant),
             Hold::Nothing if self.mode != Mode::Bypass => {
                 self.scope.count_sent();
-                self.stamp(self.scope.root.word.read().epoch(), 0);
+                self.stamp(self.scope.root.word.read().epoch(), Grant::default());
             }
             _ => {}
         }
@@ -436,7 +439,7 @@ impl Ticket {
     /// Returns an error if the call would be refused.
     pub(crate) fn forecast(&self) -> Result<Instant, Error> {
         let now = self.clock().now();
-        match self.scope.forecast(&self.ask(), now) {
+        match self.scope.forecast(&self.ask(now), now) {
             // A call that is paused alone waits as little as any other.
             Ok(_) if self.not_before - now > self.scope.root.common.policy.max_pause => {
                 let wait = Some(self.not_before - now);
