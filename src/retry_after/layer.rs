@@ -10,10 +10,12 @@ use http_body::Body;
 use tower_layer::Layer;
 
 use super::RetryAfter;
+#[cfg(feature = "grpc")]
+use crate::resolve::Protocol;
 use crate::{
     body::{RecordBody, ReplayBody},
     classifier::{Classifier, HttpClassifier},
-    classify::ClassifyLayer,
+    classify::{ClassifyLayer, TellTimeout},
     gate::Gate,
     law::LawConfig,
     rate::Rate,
@@ -67,6 +69,7 @@ struct Settings {
     how: How,
     retry: RetryLayer,
     classifier: Arc<dyn Classifier>,
+    tell_timeout: Option<TellTimeout>,
 }
 
 impl Default for RetryAfterLayer {
@@ -85,6 +88,7 @@ impl RetryAfterLayer {
                 how: How::DEFAULT,
                 retry: RetryLayer::new(),
                 classifier: Arc::new(HttpClassifier::new()),
+                tell_timeout: None,
             }),
         }
     }
@@ -109,6 +113,20 @@ impl RetryAfterLayer {
     fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(Arc::make_mut(&mut self.settings));
         self
+    }
+
+    /// Puts all calls into `scope`, and speaks `protocol` there.
+    #[cfg(feature = "grpc")]
+    pub(super) fn speaking(
+        self,
+        scope: ScopeKey<'static>,
+        protocol: Protocol,
+        tell_timeout: TellTimeout,
+    ) -> Self {
+        self.with(|settings| {
+            settings.how.speak(scope, protocol);
+            settings.tell_timeout = Some(tell_timeout);
+        })
     }
 
     /// Changes the policy: from here on the layer has scopes of its own.
@@ -231,7 +249,8 @@ impl<S> Layer<S> for RetryAfterLayer {
 
     fn layer(&self, inner: S) -> RetryAfter<S> {
         let settings = &*self.settings;
-        let classify = ClassifyLayer::shared(Arc::clone(&settings.classifier));
+        let classify =
+            ClassifyLayer::shared(Arc::clone(&settings.classifier)).telling(settings.tell_timeout);
         let resolve = ResolveLayer::of(self.scopes(), settings.how.clone());
         let inner = Gate::new(Rate::new(classify.layer(inner)));
         resolve.layer(settings.retry.layer(inner))

@@ -37,7 +37,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-pub(crate) use self::ticket::{Mode, Want};
+pub(crate) use self::ticket::{Late, Mode, Want};
 pub use self::{
     admit::AdmitFuture,
     handle::ScopeHandle,

@@ -92,7 +92,7 @@ enum Hold {
     Grant(Grant),
     Flight(Sent),
     /// The answer came and the scope is settled; the slot is still held.
-    Slot,
+    Slot(Sent),
 }
 
 /// How far a call is governed.
@@ -372,7 +372,7 @@ impl Ticket {
         let Hold::Flight(sent) = self.hold else {
             return;
         };
-        self.hold = Hold::Slot;
+        self.hold = Hold::Slot(sent);
         let dormant = !self.scope.root.word.read().is_awake();
         if dormant && verdict.is_accepted() && verdict.ignored().is_none() {
             return;
@@ -419,10 +419,24 @@ impl Ticket {
 
     /// Hands the slot over, from now on held by what it gives.
     pub(crate) fn take_slot(&mut self) -> Option<Slot> {
-        matches!(self.hold, Hold::Slot).then(|| {
+        matches!(self.hold, Hold::Slot(_)).then(|| {
             self.hold = Hold::Nothing;
             Slot::new(Arc::clone(&self.scope))
         })
+    }
+
+    /// What settles the attempt once more when the end of its answer says
+    /// something else than its head did. Only after [`settle`](Self::settle).
+    pub(crate) fn late(&self) -> Option<Late> {
+        match self.hold {
+            Hold::Slot(sent) => Some(Late {
+                scope: Arc::clone(&self.scope),
+                sent,
+                place: self.place,
+                throttled: self.throttled,
+            }),
+            _ => None,
+        }
     }
 
     /// The ticket of the call's next attempt.
@@ -451,6 +465,29 @@ impl Ticket {
     }
 }
 
+/// An attempt that was settled by its head, and whose end is still awaited.
+#[derive(Debug)]
+pub(crate) struct Late {
+    scope: Arc<Scope>,
+    sent: Sent,
+    place: Place,
+    throttled: u64,
+}
+
+impl Late {
+    pub(crate) fn clock(&self) -> &crate::time::Clock {
+        &self.scope.root.common.clock
+    }
+
+    /// Settles it by its end. By then it may well be stale.
+    pub(crate) fn settle(mut self, verdict: &Verdict) {
+        let now = self.clock().now();
+        let (sent, place) = (&self.sent, &mut self.place);
+        self.scope
+            .settle(sent, Stage::Whole, place, self.throttled, verdict, now);
+    }
+}
+
 impl Drop for Ticket {
     fn drop(&mut self) {
         match self.hold {
@@ -461,7 +498,7 @@ impl Drop for Ticket {
                 self.scope.lost(&sent);
                 self.scope.release();
             }
-            Hold::Slot => self.scope.release(),
+            Hold::Slot(_) => self.scope.release(),
         }
     }
 }
