@@ -166,6 +166,7 @@ pub struct Hint {
     wait: Duration,
     source: Cow<'static, str>,
     raw: Raw,
+    skew: Option<i64>,
 }
 
 impl Hint {
@@ -177,6 +178,7 @@ impl Hint {
             wait,
             source: source.into(),
             raw: Raw::default(),
+            skew: None,
         }
     }
 
@@ -184,6 +186,14 @@ impl Hint {
     #[must_use]
     pub fn raw(mut self, raw: &[u8]) -> Self {
         self.raw = Raw::new(raw);
+        self
+    }
+
+    /// Keeps by how many seconds the local wall clock is ahead of the answer's
+    /// `Date`, where the hint was a date and had one beside it.
+    #[must_use]
+    pub const fn skew(mut self, seconds: i64) -> Self {
+        self.skew = Some(seconds);
         self
     }
 
@@ -200,6 +210,12 @@ impl Hint {
     /// The value as it was sent, at most 64 escaped bytes; empty if not kept.
     pub fn raw_value(&self) -> &str {
         &self.raw.0
+    }
+
+    /// Seconds by which the local wall clock is ahead of the server's, if the
+    /// answer told.
+    pub const fn observed_skew(&self) -> Option<i64> {
+        self.skew
     }
 }
 
@@ -362,6 +378,11 @@ impl Verdict {
     /// Whether the attempt was served.
     pub const fn is_accepted(&self) -> bool {
         matches!(self.ruling, Ruling::Accepted)
+    }
+
+    /// Whether the attempt was refused: throttled, or its quota exhausted.
+    pub const fn is_refusal(&self) -> bool {
+        matches!(self.ruling, Ruling::Throttled(_) | Ruling::Exhausted(_))
     }
 
     /// The throttle, if it is one.

@@ -6,14 +6,16 @@
 
 mod closure;
 mod http;
+mod or;
 
 use std::{error::Error as StdError, fmt, sync::Arc, time::SystemTime};
 
 use ::http::{HeaderMap, Uri, response::Parts};
 
 pub use self::{
-    closure::{ClassifyBodyFn, ClassifyFn, Or, classify_body_fn, classify_fn},
+    closure::{ClassifyBodyFn, ClassifyFn, classify_body_fn, classify_fn},
     http::HttpClassifier,
+    or::Or,
 };
 use crate::{time::Clock, verdict::Verdict};
 
@@ -55,15 +57,20 @@ impl From<Verdict> for Phase {
 
 /// Judges outcomes.
 ///
+/// Each method may answer `None`, "I have nothing to say": then the next one
+/// of a chain built by [`or`](Self::or) is asked. The layer puts
+/// [`HttpClassifier`] at the end of every chain, so what no classifier claims
+/// is judged by the general rules.
+///
 /// All methods are pure and quick: they run on the request path. None of them
 /// is called under a lock, and a panic in one is the caller's own.
 pub trait Classifier: Send + Sync + 'static {
     /// Judges the head of an answer.
-    fn head(&self, head: &Parts, at: &Receipt<'_>) -> Phase;
+    fn head(&self, head: &Parts, at: &Receipt<'_>) -> Option<Phase>;
 
     /// Judges the beginning of the body, at most 64 KiB, when [`head`] asked
-    /// for it. `None` keeps what the head said; so does a body that could not
-    /// be read in time.
+    /// for it. With `None` what the head said holds; so it does where the body
+    /// could not be read in time.
     ///
     /// [`head`]: Classifier::head
     fn body(&self, head: &Parts, body: &[u8], at: &Receipt<'_>) -> Option<Verdict> {
@@ -72,16 +79,16 @@ pub trait Classifier: Send + Sync + 'static {
     }
 
     /// Judges the trailers when [`head`](Classifier::head) asked for them.
-    /// `None` keeps what the head said.
+    /// With `None` what the head said holds.
     fn trailers(&self, head: &Parts, trailers: &HeaderMap, at: &Receipt<'_>) -> Option<Verdict> {
         let _ = (head, trailers, at);
         None
     }
 
-    /// Judges an error of the inner service. Neutral by default.
-    fn error(&self, error: &(dyn StdError + 'static)) -> Verdict {
+    /// Judges an error of the inner service; neutral if nobody does.
+    fn error(&self, error: &(dyn StdError + 'static)) -> Option<Verdict> {
         let _ = error;
-        Verdict::NEUTRAL
+        None
     }
 
     /// Whether [`Receipt::requested`] is wanted; it costs a clone of the URI.
@@ -93,6 +100,32 @@ pub trait Classifier: Send + Sync + 'static {
     /// even a `POST` has to be kept to be sent again.
     fn may_be_unprocessed(&self) -> bool {
         false
+    }
+
+    /// Asks `next` wherever this one has nothing to say.
+    fn or<C: Classifier>(self, next: C) -> Or<Self, C>
+    where
+        Self: Sized,
+    {
+        Or::new(self, next)
+    }
+
+    /// Judges a whole answer at once, as the layer does step by step.
+    ///
+    /// For tools and for tests of one's own classifier.
+    fn judge(
+        &self,
+        head: &Parts,
+        body: &[u8],
+        trailers: &HeaderMap,
+        at: &Receipt<'_>,
+    ) -> Option<Verdict> {
+        let (read, meanwhile) = match self.head(head, at)? {
+            Phase::Decided(verdict) => return Some(verdict),
+            Phase::NeedBody { meanwhile } => (self.body(head, body, at), meanwhile),
+            Phase::NeedTrailers { meanwhile } => (self.trailers(head, trailers, at), meanwhile),
+        };
+        Some(read.unwrap_or(meanwhile))
     }
 }
 
@@ -154,7 +187,7 @@ impl fmt::Debug for dyn Classifier {
 }
 
 impl<C: Classifier + ?Sized> Classifier for Arc<C> {
-    fn head(&self, head: &Parts, at: &Receipt<'_>) -> Phase {
+    fn head(&self, head: &Parts, at: &Receipt<'_>) -> Option<Phase> {
         (**self).head(head, at)
     }
 
@@ -166,7 +199,7 @@ impl<C: Classifier + ?Sized> Classifier for Arc<C> {
         (**self).trailers(head, trailers, at)
     }
 
-    fn error(&self, error: &(dyn StdError + 'static)) -> Verdict {
+    fn error(&self, error: &(dyn StdError + 'static)) -> Option<Verdict> {
         (**self).error(error)
     }
 

@@ -1,7 +1,11 @@
 //! Hints: reading the wait that a server asks for.
 //!
-//! Pure and total: no input panics, overflows or is silently misread.
+//! Pure and total: no input panics, overflows or is silently misread. What
+//! cannot be read is absent with a reason, neither zero nor an error.
 
+mod clock;
+mod number;
 mod retry_after;
 
-pub use self::retry_after::{retry_after, RetryAfter};
+pub(crate) use self::clock::ServerClock;
+pub use self::retry_after::retry_after;

@@ -1,0 +1,325 @@
+//! Classify: listens to the answer, and settles the attempt by what it means.
+//!
+//! The head decides at once wherever it can. Where only the body can, the
+//! scope is settled provisionally by the head, for others must not run on while
+//! a slow error body is read; then at most 64 KiB of the body are read within
+//! 5 s, and given to the caller untouched.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, Uri, header, response::Parts};
+use http_body::Body;
+use pin_project_lite::pin_project;
+use tokio::time::Sleep;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::{
+    body::{Peek, ResponseBody},
+    classifier::{Classifier, HttpClassifier, Phase, Receipt},
+    error::BoxError,
+    scope::{Classified, Scoped, Ticket},
+    time::Instant,
+    verdict::Verdict,
+};
+
+/// How long the body of an answer is read ahead at most.
+const PEEK: Duration = Duration::from_secs(5);
+
+/// Applies [`Classify`].
+#[derive(Clone, Debug)]
+pub struct ClassifyLayer {
+    classifier: Arc<dyn Classifier>,
+}
+
+impl ClassifyLayer {
+    /// A layer that judges by `classifier`, and by [`HttpClassifier`] where
+    /// that has nothing to say.
+    pub fn new(classifier: impl Classifier) -> Self {
+        Self::shared(Arc::new(classifier.or(HttpClassifier::new())))
+    }
+
+    pub(crate) const fn shared(classifier: Arc<dyn Classifier>) -> Self {
+        Self { classifier }
+    }
+}
+
+impl Default for ClassifyLayer {
+    /// A layer that judges by [`HttpClassifier`].
+    fn default() -> Self {
+        Self::shared(Arc::new(HttpClassifier::new()))
+    }
+}
+
+impl<S> Layer<S> for ClassifyLayer {
+    type Service = Classify<S>;
+
+    fn layer(&self, inner: S) -> Classify<S> {
+        Classify {
+            inner,
+            classifier: Arc::clone(&self.classifier),
+        }
+    }
+}
+
+/// Judges answers and settles their attempts.
+///
+/// See the [module docs](self).
+#[derive(Clone, Debug)]
+pub struct Classify<S> {
+    inner: S,
+    classifier: Arc<dyn Classifier>,
+}
+
+impl<S> Classify<S> {
+    /// Judges the answers of `inner`. See [`ClassifyLayer::new`].
+    pub fn new(inner: S, classifier: impl Classifier) -> Self {
+        ClassifyLayer::new(classifier).layer(inner)
+    }
+
+    /// The wrapped service.
+    pub const fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// The wrapped service.
+    pub const fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// Gives the wrapped service back.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+impl<S, B, RB> Service<Scoped<Request<B>>> for Classify<S>
+where
+    S: Service<Request<B>, Response = Response<RB>>,
+    S::Error: Into<BoxError>,
+    RB: Body<Data = Bytes>,
+{
+    type Response = Classified<Response<ResponseBody<RB>>>;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future, RB>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, scoped: Scoped<Request<B>>) -> Self::Future {
+        let Scoped {
+            request,
+            mut ticket,
+        } = scoped;
+        ticket.ensure_sent();
+        let uri = self.classifier.needs_uri().then(|| request.uri().clone());
+        let deadline = ticket.deadline();
+        let timer =
+            (deadline < Instant::NEVER).then(|| Box::pin(ticket.clock().sleep_until(deadline)));
+        let tunnel = request.method() == Method::CONNECT;
+        ResponseFuture {
+            state: State::Head {
+                response: self.inner.call(request),
+            },
+            judge: Some(Judge {
+                ticket,
+                classifier: Arc::clone(&self.classifier),
+                uri,
+                timer,
+                tunnel,
+            }),
+        }
+    }
+}
+
+pin_project! {
+    /// The response future of [`Classify`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it ends the attempt: its slot is given back, its outcome
+    /// teaches nothing.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<F, RB: Body> {
+        #[pin]
+        state: State<F, RB>,
+        judge: Option<Judge>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<F, RB: Body> {
+        // The attempt is out; its response head is awaited.
+        Head { #[pin] response: F },
+        // The head has asked for the body, which is being read.
+        Peeking { peeking: Box<Peeking<RB>> },
+    }
+}
+
+struct Peeking<RB: Body> {
+    head: Parts,
+    peek: Option<Peek<RB>>,
+    meanwhile: Verdict,
+    timer: Pin<Box<Sleep>>,
+}
+
+struct Judge {
+    ticket: Ticket,
+    classifier: Arc<dyn Classifier>,
+    uri: Option<Uri>,
+    /// Ends the attempt at the call's deadline.
+    timer: Option<Pin<Box<Sleep>>>,
+    /// A `CONNECT`: what follows its head is no body.
+    tunnel: bool,
+}
+
+impl Judge {
+    /// Whether the deadline has passed.
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> bool {
+        let timer = self.timer.as_mut();
+        timer.is_some_and(|timer| timer.as_mut().poll(cx).is_ready())
+    }
+
+    fn receipt(&self) -> Receipt<'_> {
+        Receipt::now(self.ticket.clock()).uri(self.uri.as_ref())
+    }
+
+    /// What the head says.
+    fn head(&self, head: &Parts) -> Phase {
+        let phase = self.classifier.head(head, &self.receipt());
+        phase.unwrap_or(Phase::Decided(Verdict::NEUTRAL))
+    }
+
+    /// What the body says, if it says more than the head did.
+    fn body<RB: Body>(&self, head: &Parts, peek: &Peek<RB>) -> Option<Verdict> {
+        // What broke off or never ended is no answer to judge by.
+        if !peek.is_readable() {
+            return None;
+        }
+        self.classifier.body(head, &peek.bytes(), &self.receipt())
+    }
+
+    /// Settles by `verdict`, and gives the answer to the services above.
+    fn close<RB: Body>(
+        mut self,
+        verdict: Verdict,
+        head: Parts,
+        body: ResponseBody<RB>,
+    ) -> Classified<Response<ResponseBody<RB>>> {
+        self.ticket.settle(&verdict);
+        // These have no body that would show the end of the attempt.
+        let bodiless = self.tunnel || head.status == StatusCode::SWITCHING_PROTOCOLS;
+        let slot = self.ticket.take_slot().filter(|_| !bodiless);
+        let body = body.holding(slot);
+        // Of a call to which nothing has happened there is nothing to tell.
+        let uneventful = matches!(self.ticket.attempt(), 1)
+            && self.ticket.waited().is_zero()
+            && !verdict.is_refusal();
+        Classified {
+            response: Response::from_parts(head, body),
+            verdict,
+            ticket: (!uneventful).then_some(self.ticket),
+        }
+    }
+}
+
+impl<F, RB, E> Future for ResponseFuture<F, RB>
+where
+    F: Future<Output = Result<Response<RB>, E>>,
+    E: Into<BoxError>,
+    RB: Body<Data = Bytes>,
+{
+    type Output = Result<Classified<Response<ResponseBody<RB>>>, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            let Some(judge) = this.judge else {
+                // Polled again after it was done.
+                return Poll::Pending;
+            };
+            let peeking = match this.state.as_mut().project() {
+                StateProj::Head { response } => {
+                    let Poll::Ready(response) = response.poll(cx) else {
+                        return match judge.poll_deadline(cx) {
+                            true => Poll::Ready(Err(judge.ticket.timed_out().into())),
+                            false => Poll::Pending,
+                        };
+                    };
+                    let response = match response.map_err(Into::into) {
+                        Ok(response) => response,
+                        Err(error) => {
+                            let verdict = judge.classifier.error(&*error);
+                            judge.ticket.settle(&verdict.unwrap_or(Verdict::NEUTRAL));
+                            *this.judge = None;
+                            return Poll::Ready(Err(error));
+                        }
+                    };
+                    let (head, body) = response.into_parts();
+                    let body = ResponseBody::new(body, None);
+                    match judge.head(&head) {
+                        Phase::NeedBody { meanwhile } if is_plain(&head) => {
+                            judge.ticket.settle_meanwhile(&meanwhile);
+                            let ends = judge.ticket.clock().now() + PEEK;
+                            let ends = ends.min(judge.ticket.deadline());
+                            Box::new(Peeking {
+                                head,
+                                peek: Some(body.peek()),
+                                meanwhile,
+                                timer: Box::pin(judge.ticket.clock().sleep_until(ends)),
+                            })
+                        }
+                        phase => {
+                            let Some(judge) = this.judge.take() else {
+                                return Poll::Pending;
+                            };
+                            let verdict = phase.into_verdict();
+                            return Poll::Ready(Ok(judge.close(verdict, head, body)));
+                        }
+                    }
+                }
+                StateProj::Peeking { peeking } => {
+                    let Some(peek) = &mut peeking.peek else {
+                        return Poll::Pending;
+                    };
+                    if Pin::new(peek).poll(cx).is_pending() {
+                        ready!(peeking.timer.as_mut().poll(cx));
+                    }
+                    let (Some(peek), Some(judge)) = (peeking.peek.take(), this.judge.take()) else {
+                        return Poll::Pending;
+                    };
+                    let verdict = judge.body(&peeking.head, &peek);
+                    let verdict = verdict.unwrap_or_else(|| peeking.meanwhile.clone());
+                    let head =
+                        std::mem::replace(&mut peeking.head, Response::new(()).into_parts().0);
+                    return Poll::Ready(Ok(judge.close(verdict, head, peek.into_body())));
+                }
+            };
+            this.state.set(State::Peeking { peeking });
+        }
+    }
+}
+
+/// Whether the body is what it seems: one that is encoded is not parsed.
+fn is_plain(head: &Parts) -> bool {
+    let coding = head.headers.get(header::CONTENT_ENCODING);
+    coding.is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+impl<F, RB: Body> fmt::Debug for ResponseFuture<F, RB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let peeking = matches!(self.state, State::Peeking { .. });
+        f.debug_struct("ResponseFuture")
+            .field("peeking", &peeking)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,114 @@
+//! Events, as plain functions. Called after the locks, never under them.
+//!
+//! One event per change of state and one per throttled attempt; nothing for a
+//! plain success. Never in them: bodies, credentials, URLs. A server's text is
+//! in them only as at most 64 escaped bytes. The target is `tower_retry_after`.
+
+use std::time::Duration;
+
+use crate::{
+    outcome::Reason,
+    scope_key::ScopeKey,
+    verdict::{Hint, Ruling, Verdict},
+};
+
+#[cfg(feature = "tracing")]
+const TARGET: &str = "tower_retry_after";
+
+/// Milliseconds, as events show durations.
+#[cfg(feature = "tracing")]
+fn ms(wait: Duration) -> u64 {
+    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A static name for what a verdict rules.
+#[cfg(feature = "tracing")]
+fn ruling(verdict: &Verdict) -> &'static str {
+    match verdict.ruling() {
+        Ruling::Accepted => "accepted",
+        Ruling::Neutral => "neutral",
+        Ruling::Throttled(throttle) => throttle.kind.as_str(),
+        Ruling::Exhausted(_) => "quota_exhausted",
+    }
+}
+
+/// A scope's gate closes, or stays closed for longer: for `wait` from now on.
+pub(crate) fn paused(scope: &ScopeKey<'_>, wait: Duration, verdict: &Verdict) {
+    #[cfg(feature = "tracing")]
+    tracing::info!(
+        target: TARGET,
+        %scope,
+        pause.ms = ms(wait),
+        verdict = ruling(verdict),
+        hint.ms = verdict.hint().map(|hint| ms(hint.wait())),
+        hint.source = verdict.hint().map(Hint::source),
+        hint.raw = verdict.hint().map(Hint::raw_value),
+        "scope paused"
+    );
+    #[cfg(not(feature = "tracing"))]
+    let _ = (scope, wait, verdict);
+}
+
+/// A scope's gate opens.
+pub(crate) fn resumed(scope: &ScopeKey<'_>) {
+    #[cfg(feature = "tracing")]
+    tracing::info!(target: TARGET, %scope, "scope resumed");
+    #[cfg(not(feature = "tracing"))]
+    let _ = scope;
+}
+
+/// A law has panicked, and a fixed rate has taken its place.
+pub(crate) fn law_panicked(scope: &ScopeKey<'_>) {
+    #[cfg(feature = "tracing")]
+    tracing::error!(target: TARGET, %scope, "law panicked, its scope goes on at the floor");
+    #[cfg(not(feature = "tracing"))]
+    let _ = scope;
+}
+
+/// What an attempt that was refused leads to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused<'a> {
+    pub(crate) scope: &'a ScopeKey<'a>,
+    pub(crate) attempt: u32,
+    pub(crate) status: http::StatusCode,
+    pub(crate) verdict: &'a Verdict,
+    /// How long the call has been queued in all.
+    pub(crate) queued: Duration,
+    /// How long it may still take.
+    pub(crate) deadline_left: Option<Duration>,
+    /// Why it is not sent again; `None` if it will be.
+    pub(crate) gave_up: Option<Reason>,
+}
+
+/// An attempt was refused, and it is decided whether the call is sent again.
+pub(crate) fn refused(refused: &Refused<'_>) {
+    #[cfg(feature = "tracing")]
+    {
+        let Refused {
+            scope,
+            attempt,
+            status,
+            verdict,
+            queued,
+            deadline_left,
+            gave_up,
+        } = *refused;
+        tracing::debug!(
+            target: TARGET,
+            %scope,
+            attempt,
+            status = status.as_u16(),
+            verdict = ruling(verdict),
+            code = verdict.code(),
+            request_id = verdict.request_id(),
+            hint.ms = verdict.hint().map(|hint| ms(hint.wait())),
+            hint.source = verdict.hint().map(Hint::source),
+            queued.ms = ms(queued),
+            deadline_left.ms = deadline_left.map(ms),
+            gave_up = gave_up.map(Reason::as_str),
+            "attempt refused"
+        );
+    }
+    #[cfg(not(feature = "tracing"))]
+    let _ = refused;
+}

@@ -1,0 +1,418 @@
+//! One call, from its first attempt to the answer that is given back.
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use pin_project_lite::pin_project;
+use tokio::time::Sleep;
+use tower_service::Service;
+
+use super::head::HeadCopy;
+use crate::{
+    body::{Kept, Peek, ResponseBody},
+    error::{BoxError, Error, ErrorKind},
+    observe::{self, Refused},
+    outcome::{Outcome, OutcomeHandle, Reason},
+    retry_policy::{Call, Decision},
+    scope::{Classified, Scoped, Ticket},
+    time::Instant,
+    verdict::Verdict,
+};
+
+/// How long a refused answer's body is drained at most.
+const DRAIN: Duration = Duration::from_secs(5);
+
+type Answer<RB> = Classified<Response<ResponseBody<RB>>>;
+
+pin_project! {
+    /// The response future of [`Retry`](super::Retry).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it ends the call: place, token and slot are given back, and an
+    /// [`OutcomeHandle`] is told of the attempts until then.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<S, F, B, RB: Body> {
+        #[pin]
+        state: State<F, B, RB>,
+        call: Call,
+        // What another attempt needs; boxed, for few calls need it.
+        again: Option<Box<Again<S, B>>>,
+        // The answer that a call falls back on which is refused while it waits.
+        fallback: Option<Box<Answer<RB>>>,
+        told: Option<Box<Told>>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<F, B, RB: Body> {
+        // An attempt is on its way, or waits for its turn below.
+        Sent { #[pin] response: F },
+        // Between two attempts.
+        Between { between: Option<Box<Between<B, RB>>> },
+        // Done.
+        Done,
+    }
+}
+
+/// What another attempt needs.
+pub(super) struct Again<S, B> {
+    service: S,
+    head: HeadCopy,
+    body: Kept<B>,
+}
+
+impl<S, B> Again<S, B> {
+    pub(super) const fn new(service: S, head: HeadCopy, body: Kept<B>) -> Self {
+        Self {
+            service,
+            head,
+            body,
+        }
+    }
+}
+
+/// A call between two attempts.
+struct Between<B, RB: Body> {
+    /// The refused answer, while it is drained.
+    drain: Option<(Drain<RB>, Pin<Box<Sleep>>)>,
+    /// The wait of a call that is paused alone.
+    pause: Option<Pin<Box<Sleep>>>,
+    /// Ends the call at its deadline.
+    timer: Option<Pin<Box<Sleep>>>,
+    next: Option<(Request<B>, Ticket)>,
+    began: Instant,
+}
+
+struct Drain<RB: Body> {
+    peek: Peek<RB>,
+    head: http::response::Parts,
+    verdict: Verdict,
+}
+
+/// What an [`OutcomeHandle`] is told when the call ends, or is dropped.
+pub(super) struct Told {
+    handle: OutcomeHandle,
+    outcome: Outcome,
+}
+
+impl Told {
+    pub(super) fn new(handle: OutcomeHandle) -> Self {
+        let outcome = Outcome::default();
+        Self { handle, outcome }
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.handle.set(std::mem::take(&mut self.outcome));
+    }
+}
+
+impl<S, F, B, RB: Body> ResponseFuture<S, F, B, RB> {
+    pub(super) const fn new(
+        response: F,
+        call: Call,
+        again: Option<Box<Again<S, B>>>,
+        told: Option<Box<Told>>,
+    ) -> Self {
+        Self {
+            state: State::Sent { response },
+            call,
+            again,
+            fallback: None,
+            told,
+        }
+    }
+}
+
+/// What an answer leads to.
+enum Next<B, RB: Body> {
+    GiveBack(Answer<RB>),
+    Wait(Box<Between<B, RB>>),
+}
+
+/// Decides on an answer, and tells what was decided.
+fn judge<S, B, RB: Body>(
+    answer: Answer<RB>,
+    call: &Call,
+    again: Option<&Again<S, B>>,
+    told: &mut Option<Box<Told>>,
+) -> Next<B, RB> {
+    let Classified {
+        mut response,
+        verdict,
+        ticket,
+    } = answer;
+    let Some(ticket) = ticket else {
+        if let Some(told) = told {
+            told.outcome.attempts = 1;
+        }
+        return Next::GiveBack(Classified {
+            response,
+            verdict,
+            ticket,
+        });
+    };
+    let decision = decide(&response, &verdict, call, &ticket);
+    let again = match (decision, again) {
+        (Decision::Again, Some(again)) => again
+            .body
+            .again()
+            .and_then(|body| Some((again.head.rebuild()?, body))),
+        _ => None,
+    };
+    let gave_up = match (decision, &again) {
+        (Decision::Done, _) | (Decision::Again, Some(_)) => None,
+        (Decision::Again, None) => Some(Reason::BodyNotReplayable),
+        (Decision::GiveUp(reason), _) => Some(reason),
+    };
+    let outcome = Outcome {
+        attempts: ticket.attempt(),
+        waited: ticket.waited(),
+        gave_up,
+        hint: verdict.hint().cloned(),
+        code: verdict.code().map(Into::into),
+        request_id: verdict.request_id().map(Into::into),
+        scope: Some(ticket.scope()),
+    };
+    let now = ticket.clock().now();
+    if verdict.is_refusal() {
+        let left = ticket.deadline();
+        observe::refused(&Refused {
+            scope: &ticket.scope(),
+            attempt: ticket.attempt(),
+            status: response.status(),
+            verdict: &verdict,
+            queued: ticket.waited(),
+            deadline_left: (left < Instant::NEVER).then(|| left - now),
+            gave_up,
+        });
+    }
+    if let Some(told) = told {
+        told.outcome = outcome.clone();
+    }
+    let Some((head, body)) = again else {
+        if outcome.is_worth_telling() {
+            response.extensions_mut().insert(outcome);
+        }
+        return Next::GiveBack(Classified {
+            response,
+            verdict,
+            ticket: Some(ticket),
+        });
+    };
+    // Put there now, for when the call has to fall back on this answer.
+    response.extensions_mut().insert(outcome);
+    let deadline = ticket.deadline();
+    let (head_of_answer, refused) = response.into_parts();
+    let sleep = |at: Instant| Box::pin(ticket.clock().sleep_until(at));
+    let drain = Drain {
+        peek: refused.peek(),
+        head: head_of_answer,
+        verdict,
+    };
+    Next::Wait(Box::new(Between {
+        drain: Some((drain, sleep(now + DRAIN))),
+        pause: (ticket.not_before() > now).then(|| sleep(ticket.not_before())),
+        timer: (deadline < Instant::NEVER).then(|| sleep(deadline)),
+        began: now,
+        next: Some((head.map(|()| body), ticket.next_attempt())),
+    }))
+}
+
+fn decide<RB: Body>(
+    response: &Response<ResponseBody<RB>>,
+    verdict: &Verdict,
+    call: &Call,
+    ticket: &Ticket,
+) -> Decision {
+    if verdict.is_refusal() && response.extensions().get::<Outcome>().is_some() {
+        // A layer below has done what can be done: no retries of retries.
+        return Decision::GiveUp(Reason::Nested);
+    }
+    let opens = match verdict.throttle() {
+        Some(_) => ticket.forecast().map_err(|refusal| reason(&refusal)),
+        None => Ok(Instant::ZERO),
+    };
+    let call = Call {
+        attempts: ticket.attempt(),
+        ..*call
+    };
+    call.decide(verdict.ruling(), opens)
+}
+
+/// Why a call that would be refused is not sent again.
+fn reason(refusal: &Error) -> Reason {
+    match refusal.kind() {
+        ErrorKind::Paused => Reason::PauseTooLong,
+        ErrorKind::Deadline => Reason::Deadline,
+        ErrorKind::Exhausted => Reason::Exhausted,
+        ErrorKind::Budget => Reason::Budget,
+        _ => Reason::Refused,
+    }
+}
+
+impl<B, RB> Between<B, RB>
+where
+    RB: Body<Data = Bytes>,
+{
+    /// Drains the refused answer, and waits alone if the call has to.
+    ///
+    /// An error says that the deadline has passed.
+    fn poll_wait(
+        &mut self,
+        cx: &mut Context<'_>,
+        fallback: &mut Option<Box<Answer<RB>>>,
+    ) -> Poll<Result<(), Error>> {
+        if let Some((drain, limit)) = &mut self.drain {
+            let drained = Pin::new(&mut drain.peek).poll(cx).is_ready();
+            if !drained && limit.as_mut().poll(cx).is_pending() && !self.is_late(cx) {
+                return Poll::Pending;
+            }
+            if let Some((drain, _)) = self.drain.take()
+                && drain.peek.is_whole()
+            {
+                let Drain {
+                    peek,
+                    head,
+                    verdict,
+                } = drain;
+                *fallback = Some(Box::new(Classified {
+                    response: Response::from_parts(head, peek.into_body()),
+                    verdict,
+                    ticket: None,
+                }));
+            }
+        }
+        if self.is_late(cx) {
+            let refused = |(_, ticket): &(_, Ticket)| ticket.refuse(ErrorKind::Deadline, None);
+            if let Some(error) = self.next.as_ref().map(refused) {
+                return Poll::Ready(Err(error));
+            }
+        }
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+            if let Some((_, ticket)) = &mut self.next {
+                let now = ticket.clock().now();
+                ticket.add_waited(now - self.began);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
+        let timer = self.timer.as_mut();
+        timer.is_some_and(|timer| timer.as_mut().poll(cx).is_ready())
+    }
+}
+
+/// The answer that a refused call falls back on, with the reason.
+fn fall_back<RB: Body>(
+    fallback: &mut Option<Box<Answer<RB>>>,
+    error: BoxError,
+    told: &mut Option<Box<Told>>,
+) -> Result<Answer<RB>, BoxError> {
+    let refused = error
+        .downcast_ref::<Error>()
+        .filter(|error| error.is_refusal());
+    let (Some(refused), true) = (refused, fallback.is_some()) else {
+        return Err(error);
+    };
+    let reason = reason(refused);
+    let Some(mut answer) = fallback.take() else {
+        return Err(error);
+    };
+    if let Some(outcome) = answer.response.extensions_mut().get_mut::<Outcome>() {
+        outcome.gave_up = Some(reason);
+    }
+    if let Some(told) = told {
+        told.outcome.gave_up = Some(reason);
+    }
+    Ok(*answer)
+}
+
+impl<S, B, RB> Future for ResponseFuture<S, S::Future, B, RB>
+where
+    S: Service<Scoped<Request<B>>, Response = Answer<RB>> + Clone,
+    S::Error: Into<BoxError>,
+    RB: Body<Data = Bytes>,
+{
+    type Output = Result<Answer<RB>, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let done = loop {
+            let next = match this.state.as_mut().project() {
+                StateProj::Sent { response } => match ready!(response.poll(cx)) {
+                    Ok(answer) => {
+                        *this.fallback = None;
+                        match judge(answer, this.call, this.again.as_deref(), this.told) {
+                            Next::GiveBack(answer) => break Ok(answer),
+                            Next::Wait(between) => State::Between {
+                                between: Some(between),
+                            },
+                        }
+                    }
+                    Err(error) => break fall_back(this.fallback, error.into(), this.told),
+                },
+                StateProj::Between { between } => {
+                    let (Some(waiting), Some(again)) = (between.as_mut(), this.again.as_mut())
+                    else {
+                        return Poll::Pending;
+                    };
+                    if let Err(error) = ready!(waiting.poll_wait(cx, this.fallback)) {
+                        break fall_back(this.fallback, error.into(), this.told);
+                    }
+                    let readied = match again.service.poll_ready(cx) {
+                        Poll::Ready(readied) => readied,
+                        Poll::Pending if waiting.is_late(cx) => {
+                            let error = match &waiting.next {
+                                Some((_, ticket)) => ticket.refuse(ErrorKind::Deadline, None),
+                                None => return Poll::Pending,
+                            };
+                            break fall_back(this.fallback, error.into(), this.told);
+                        }
+                        Poll::Pending => return Poll::Pending,
+                    };
+                    if let Err(error) = readied {
+                        break Err(error.into());
+                    }
+                    let Some((request, ticket)) = waiting.next.take() else {
+                        return Poll::Pending;
+                    };
+                    // The readied one is called; its clone stays for the next.
+                    let clone = again.service.clone();
+                    let mut service = std::mem::replace(&mut again.service, clone);
+                    State::Sent {
+                        response: service.call(Scoped::new(request, ticket)),
+                    }
+                }
+                StateProj::Done => return Poll::Pending,
+            };
+            this.state.set(next);
+        };
+        this.state.set(State::Done);
+        // A handle knows by now, and a recording is not needed any more.
+        *this.told = None;
+        *this.again = None;
+        Poll::Ready(done)
+    }
+}
+
+impl<S, F, B, RB: Body> fmt::Debug for ResponseFuture<S, F, B, RB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture")
+            .field("call", &self.call)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,205 @@
+//! What a scope has once there is something to wait for or to learn.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
+
+use super::{Policy, pause::Gate, queue::Queue, slot::Leases};
+use crate::{
+    law::{Attempt, Bucket, Fixed, Law, LawConfig, Rate},
+    retry_policy::Budget,
+    time::Instant,
+};
+
+/// The state of one scope that is not dormant.
+#[derive(Debug)]
+pub(super) struct Awake {
+    pub(super) gate: Gate,
+    pub(super) queue: Queue,
+    pub(super) pace: Option<Pace>,
+    pub(super) limit: Option<u32>,
+    pub(super) leases: Leases,
+    pub(super) budget: Budget,
+    pub(super) driver: Driver,
+    /// The usual time to a response head; zero until one was seen.
+    head_time: Duration,
+    /// Epoch and instant of sending of the latest-sent accepted attempt.
+    pub(super) accepted: (u64, Instant),
+    /// Epoch of sending and call of the last throttles, of two calls.
+    throttles: [(u64, u64); 2],
+    pub(super) paused: Duration,
+}
+
+/// Who looks after a queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Driver {
+    pub(super) running: bool,
+    /// Counts the drivers: one that was replaced must not go on.
+    pub(super) generation: u64,
+    /// When it wakes next.
+    pub(super) due: Instant,
+}
+
+impl Awake {
+    pub(super) fn new(seed: u64, now: Instant, limit: Option<u32>) -> Self {
+        Self {
+            gate: Gate::new(seed),
+            queue: Queue::default(),
+            pace: None,
+            limit,
+            leases: Leases::default(),
+            budget: Budget::new(now),
+            driver: Driver::default(),
+            head_time: Duration::ZERO,
+            accepted: (0, Instant::ZERO),
+            throttles: [(0, 0); 2],
+            paused: Duration::ZERO,
+        }
+    }
+
+    /// Opens the gate. Those who watch it must be told.
+    pub(super) fn resume(&mut self, now: Instant) {
+        if let Some(since) = self.gate.closed_since() {
+            self.paused = self.paused.saturating_add(now - since);
+        }
+        let waiting = self.queue.waiting();
+        self.gate.resume(now, waiting, self.pace.is_some());
+        if let Some(pace) = &mut self.pace {
+            pace.resume(now);
+        }
+    }
+
+    /// How long a probe is waited for: four times the usual time to a response
+    /// head, within `min_pause..max_pause`.
+    pub(super) fn lease(&self, policy: &Policy) -> Duration {
+        let least = policy.min_pause_bounded();
+        let most = policy.max_pause.max(least);
+        self.head_time.saturating_mul(4).clamp(least, most)
+    }
+
+    /// Learns from the time to one response head (an average over eight).
+    pub(super) fn head_took(&mut self, took: Duration) {
+        self.head_time = match self.head_time {
+            Duration::ZERO => took,
+            usual => (usual / 8).saturating_mul(7).saturating_add(took / 8),
+        };
+    }
+
+    /// Notes a throttle of `call`, sent in `epoch`.
+    pub(super) fn note_throttle(&mut self, epoch: u64, call: u64) {
+        if self.throttles[0].1 != call {
+            self.throttles[1] = self.throttles[0];
+        }
+        self.throttles[0] = (epoch, call);
+    }
+
+    /// Whether `call`, throttled before in the epoch `since`, stands alone:
+    /// sends of others were accepted since, and no other was throttled.
+    pub(super) fn is_poisoned(&self, call: u64, since: u64) -> bool {
+        let others = self.throttles.iter().filter(|(_, other)| *other != call);
+        since > 0
+            && self.accepted.0 >= since
+            && others.map(|(epoch, _)| *epoch).all(|epoch| epoch < since)
+    }
+}
+
+/// A law and the bucket that holds its rate.
+#[derive(Debug)]
+pub(super) struct Pace {
+    law: Box<dyn Law>,
+    bucket: Bucket,
+    /// The law panicked and was replaced; told once.
+    pub(super) broken: bool,
+}
+
+impl Pace {
+    /// The law of `config` at `rate`, with an empty bucket.
+    pub(super) fn new(config: &dyn LawConfig, now: Instant, rate: Rate) -> Self {
+        let built = catch_unwind(AssertUnwindSafe(|| config.build(now, rate)));
+        let broken = built.is_err();
+        Self {
+            law: built.unwrap_or_else(|_| floor(now)),
+            bucket: Bucket::empty(now),
+            broken,
+        }
+    }
+
+    /// A law that panics must not take every caller of its scope with it.
+    fn guarded<T>(&mut self, now: Instant, ask: impl Fn(&mut dyn Law) -> T) -> T {
+        match catch_unwind(AssertUnwindSafe(|| ask(self.law.as_mut()))) {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.broken = true;
+                self.law = floor(now);
+                ask(self.law.as_mut())
+            }
+        }
+    }
+
+    pub(super) fn rate(&mut self, now: Instant) -> Rate {
+        self.guarded(now, |law| law.rate(now))
+    }
+
+    pub(super) fn on_attempt(&mut self, attempt: &Attempt) {
+        self.guarded(attempt.now, |law| law.on_attempt(attempt));
+    }
+
+    pub(super) fn pause(&mut self, now: Instant, until: Instant) {
+        self.guarded(now, |law| law.on_pause(now, until));
+    }
+
+    /// After a pause the bucket is empty: a resume is a ramp and not a herd.
+    fn resume(&mut self, now: Instant) {
+        self.bucket.drain(now);
+        self.guarded(now, |law| law.on_resume(now));
+    }
+
+    pub(super) fn set_rate(&mut self, now: Instant, rate: Rate) {
+        self.guarded(now, |law| law.set_rate(now, rate));
+    }
+
+    pub(super) fn take(&mut self, now: Instant) -> Result<(), Instant> {
+        let rate = self.rate(now);
+        self.bucket.take(now, rate, 1)
+    }
+
+    pub(super) fn give_back(&mut self) {
+        self.bucket.give_back(1);
+    }
+
+    /// How long `ahead` callers take at least, the bucket being full.
+    pub(super) fn least_wait(&mut self, now: Instant, ahead: usize) -> Duration {
+        let rate = self.rate(now);
+        #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+        let over = ahead as f64 + 1.0 - Bucket::depth(rate);
+        crate::time::seconds(over / rate.get())
+    }
+}
+
+fn floor(now: Instant) -> Box<dyn Law> {
+    Fixed::per_second(Rate::FLOOR.get()).build(now, Rate::FLOOR)
+}
+
+/// How fast a dormant scope is called: what two readings tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Meter {
+    last: (Instant, u64),
+    before: (Instant, u64),
+}
+
+impl Meter {
+    pub(super) fn read(&mut self, now: Instant, sent: u64) {
+        self.before = self.last;
+        self.last = (now, sent);
+    }
+
+    /// The rate until `now`, over one second at least.
+    pub(super) fn rate(&self, now: Instant, sent: u64) -> Rate {
+        let (at, count) = self.before;
+        let time = now.secs_since(at).max(1.0);
+        #[allow(clippy::cast_precision_loss, reason = "a measurement")]
+        let sent = sent.saturating_sub(count) as f64;
+        Rate::per_second(sent / time)
+    }
+}

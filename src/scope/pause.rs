@@ -1,0 +1,365 @@
+//! The gate of one scope: a pure state machine of pauses, probes and ramps.
+//!
+//! ```text
+//!          throttle                       opens, nothing to prove
+//!   Open ───────────▶ Closed ──────────────────────────────────────▶ Ramp ──▶ Open
+//!                      │  ▲  probe refused                            ▲   no waiter left
+//!              opens   ▼  │                                           │
+//!                     probe in flight ────────────────────────────────┘
+//!                                          probe accepted
+//! ```
+//!
+//! `now` is an argument; nothing here sleeps, wakes or locks.
+
+use std::time::Duration;
+
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+
+use super::Policy;
+use crate::time::{Instant, scale};
+
+/// The shortest and the longest time over which a ramp is spread.
+const SPREAD: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
+
+/// A timer later than this has been stalled.
+const STALL: Duration = Duration::from_millis(10);
+
+/// How much jitter an own backoff gets at most.
+const MOST_JITTER: Duration = Duration::from_secs(8);
+
+/// The gate of one scope.
+#[derive(Debug)]
+pub(super) struct Gate {
+    state: State,
+    episode: Option<Episode>,
+    rng: StdRng,
+}
+
+#[derive(Debug)]
+enum State {
+    Open,
+    Closed(Pause),
+    // Waiters are let go one by one, `every` apart.
+    Ramp { next: Instant, every: Duration },
+}
+
+/// One exhaustion, from its first throttle to the first accepted attempt that
+/// was sent after it.
+#[derive(Clone, Copy, Debug)]
+struct Episode {
+    began: Instant,
+    /// The epoch that its first throttle began.
+    epoch: u64,
+    /// Rounds throttled, the first one not counted.
+    rounds: u32,
+}
+
+#[derive(Debug)]
+struct Pause {
+    began: Instant,
+    /// The instant that was asked for: never sent before it but by a probe.
+    until: Instant,
+    /// `until` and the jitter, drawn once.
+    opens: Instant,
+    cause: Cause,
+    ban: bool,
+    /// The next probe goes no earlier. `None` if nothing is to be proven.
+    next_probe: Option<Instant>,
+    /// When the lease of the probe in flight ends.
+    probe: Option<Instant>,
+}
+
+/// Why a gate is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Somebody asked for it by hand.
+    Manual,
+    /// The server refused.
+    Throttled,
+    /// A hard quota is spent: nobody waits for that.
+    Exhausted,
+}
+
+/// What the gate says to one who asks to pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Pass.
+    Open,
+    /// Pass, as the probe.
+    Probe,
+    /// Wait; ask again at this instant, or when something has changed.
+    Wait(Instant),
+    /// Do not wait: the gate stays closed for too long.
+    Refuse {
+        /// For how long, or for how long at least; never is "unknown".
+        until: Instant,
+        /// When it would let a probe through.
+        probe: Instant,
+        exhausted: bool,
+    },
+}
+
+/// A pause that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) until: Instant,
+    pub(super) cause: Cause,
+    pub(super) ban: bool,
+    /// Whether the gate must be proven open by a probe.
+    pub(super) probe: bool,
+}
+
+impl Gate {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            state: State::Open,
+            episode: None,
+            rng: StdRng::seed_from_u64(seed),
+        }
+    }
+
+    /// Asks to pass at `now`; changes nothing but what time alone changes.
+    pub(super) fn ask(&mut self, now: Instant, policy: &Policy) -> Answer {
+        match &mut self.state {
+            State::Open => Answer::Open,
+            State::Ramp { next, .. } if now < *next => Answer::Wait(*next),
+            State::Ramp { .. } => Answer::Open,
+            State::Closed(pause) => pause.ask(now, policy),
+        }
+    }
+
+    /// Whether time has ended a pause that no probe has to prove.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        matches!(&self.state, State::Closed(p) if p.next_probe.is_none() && now >= p.opens)
+    }
+
+    /// Closes the gate, or keeps it closed for longer; it is never shortened.
+    ///
+    /// Gives the instant until which it is closed.
+    pub(super) fn pause(&mut self, now: Instant, asked: Asked, policy: &Policy) -> Instant {
+        let (began, until, ban) = match &self.state {
+            State::Closed(pause) => (pause.began, pause.until.max(asked.until), pause.ban),
+            _ => (now, asked.until, false),
+        };
+        let longer = !matches!(&self.state, State::Closed(pause) if pause.until >= asked.until);
+        let ban = ban || asked.ban;
+        let opens = match &self.state {
+            // The jitter was drawn with the pause that stays.
+            State::Closed(pause) if !longer => pause.opens,
+            _ if asked.cause == Cause::Manual => until,
+            _ => until + self.start(until - now),
+        };
+        let cause = match &self.state {
+            State::Closed(pause) if !longer => pause.cause,
+            _ => asked.cause,
+        };
+        let proven = !asked.probe
+            && !matches!(&self.state, State::Closed(pause) if pause.next_probe.is_some());
+        let next_probe = (!proven).then(|| {
+            if ban {
+                opens
+            } else {
+                let early = self.early_probe(began, now, until, cause, policy);
+                opens.min(early.unwrap_or(opens))
+            }
+        });
+        let probe = match &self.state {
+            State::Closed(pause) => pause.probe,
+            _ => None,
+        };
+        self.state = State::Closed(Pause {
+            began,
+            until,
+            opens,
+            cause,
+            ban,
+            next_probe,
+            probe,
+        });
+        until
+    }
+
+    /// When a pause that is too long to wait out is probed nevertheless: at
+    /// `max_pause · 2^k` from its beginning, so that an overstated one heals.
+    fn early_probe(
+        &self,
+        began: Instant,
+        now: Instant,
+        until: Instant,
+        cause: Cause,
+        policy: &Policy,
+    ) -> Option<Instant> {
+        if until - now <= policy.max_pause && cause != Cause::Exhausted {
+            return None;
+        }
+        let began = self.episode.map_or(began, |episode| episode.began);
+        let mut wait = policy.max_pause.max(policy.min_pause_bounded());
+        while began + wait <= now && wait < Duration::MAX {
+            wait = wait.saturating_mul(2);
+        }
+        Some(began + wait)
+    }
+
+    /// Where a ramp starts after a pause of `pause`, drawn once so that several
+    /// processes disperse too.
+    fn start(&mut self, pause: Duration) -> Duration {
+        scale(spread(pause), self.rng.random::<f64>())
+    }
+
+    /// The wait that we choose ourselves after `rounds` in vain:
+    /// `min_pause · 2^k`, at most half of `max_pause`, plus jitter.
+    pub(super) fn backoff(&mut self, policy: &Policy) -> Duration {
+        let rounds = self.episode.map_or(0, |episode| episode.rounds);
+        let step = backoff_step(rounds, policy);
+        let jitter = scale(step.min(MOST_JITTER), self.rng.random::<f64>());
+        step.saturating_add(jitter)
+    }
+
+    /// The same without jitter: the least that a refusal after refusals waits.
+    pub(super) fn least(&self, policy: &Policy) -> Duration {
+        backoff_step(self.episode.map_or(0, |episode| episode.rounds), policy)
+    }
+
+    /// A throttle that is not stale: an episode begins or has another round.
+    pub(super) fn throttled(&mut self, now: Instant, epoch: u64) {
+        match &mut self.episode {
+            Some(episode) => episode.rounds = episode.rounds.saturating_add(1),
+            None => {
+                self.episode = Some(Episode {
+                    began: now,
+                    epoch,
+                    rounds: 0,
+                });
+            }
+        }
+    }
+
+    /// The epoch that began the running episode.
+    pub(super) fn episode(&self) -> Option<u64> {
+        self.episode.map(|episode| episode.epoch)
+    }
+
+    /// An attempt that is not stale was accepted: the episode is over.
+    ///
+    /// Says whether that ends a pause; then [`resume`](Self::resume).
+    pub(super) fn accepted(&mut self) -> bool {
+        self.episode = None;
+        // Only a probe is sent into a pause that must be proven.
+        matches!(&self.state, State::Closed(pause) if pause.next_probe.is_some())
+    }
+
+    /// A probe goes out: it holds the gate's lease until `lease`.
+    pub(super) fn probe_sent(&mut self, lease: Instant) {
+        if let State::Closed(pause) = &mut self.state {
+            pause.probe = Some(lease);
+        }
+    }
+
+    /// The probe was not sent after all: the next may go at once.
+    pub(super) fn probe_withdrawn(&mut self) {
+        if let State::Closed(pause) = &mut self.state {
+            pause.probe = None;
+        }
+    }
+
+    /// The probe taught nothing: the next may go after `min_pause`.
+    pub(super) fn probe_failed(&mut self, now: Instant, policy: &Policy) {
+        if let State::Closed(pause) = &mut self.state {
+            pause.probe = None;
+            pause.retry_probe(now, policy);
+        }
+    }
+
+    /// Opens the gate: at once, or as a ramp for `waiting` callers over the
+    /// spread of the pause, when no law paces them.
+    pub(super) fn resume(&mut self, now: Instant, waiting: usize, paced: bool) {
+        let paused = match &self.state {
+            State::Closed(pause) => now - pause.began,
+            _ => Duration::ZERO,
+        };
+        self.state = match u32::try_from(waiting) {
+            Ok(n) if n > 0 && !paced => State::Ramp {
+                next: now,
+                every: spread(paused) / n,
+            },
+            _ => State::Open,
+        };
+    }
+
+    /// One waiter was let go.
+    pub(super) fn let_go(&mut self, now: Instant) {
+        if let State::Ramp { next, every } = &mut self.state {
+            // By schedule and not by `now`, or a coarse timer would stretch it;
+            // but a timer that was much too late must not make a herd.
+            let due = *next + *every;
+            *next = if now - due > STALL { now } else { due };
+        }
+    }
+
+    /// Nobody waits any more: a ramp is over.
+    pub(super) fn drained(&mut self) {
+        if matches!(self.state, State::Ramp { .. }) {
+            self.state = State::Open;
+        }
+    }
+
+    /// Until when it is closed, as was asked.
+    pub(super) fn closed_until(&self) -> Option<Instant> {
+        match &self.state {
+            State::Closed(pause) => Some(pause.until),
+            _ => None,
+        }
+    }
+
+    /// Since when it is closed.
+    pub(super) fn closed_since(&self) -> Option<Instant> {
+        match &self.state {
+            State::Closed(pause) => Some(pause.began),
+            _ => None,
+        }
+    }
+}
+
+impl Pause {
+    fn ask(&mut self, now: Instant, policy: &Policy) -> Answer {
+        // The lease ran out: that probe is as good as lost.
+        if self.probe.is_some_and(|lease| now >= lease) {
+            self.probe = None;
+            self.retry_probe(now, policy);
+        }
+        let too_long = self.cause == Cause::Exhausted || self.until - now > policy.max_pause;
+        let at = match (self.next_probe, self.probe) {
+            (Some(next), None) if now >= next => return Answer::Probe,
+            (_, Some(lease)) => lease,
+            (Some(next), None) => next,
+            (None, None) => self.opens,
+        };
+        if too_long && now < self.until {
+            return Answer::Refuse {
+                until: self.until,
+                probe: at,
+                exhausted: self.cause == Cause::Exhausted,
+            };
+        }
+        Answer::Wait(at)
+    }
+
+    fn retry_probe(&mut self, now: Instant, policy: &Policy) {
+        self.next_probe = Some(now + policy.min_pause_bounded());
+    }
+}
+
+/// `min_pause · 2^k`, at most half of `max_pause`, at least `min_pause`.
+fn backoff_step(rounds: u32, policy: &Policy) -> Duration {
+    let factor = 1_u32.checked_shl(rounds).unwrap_or(u32::MAX);
+    let least = policy.min_pause_bounded();
+    least
+        .saturating_mul(factor)
+        .min(policy.max_pause / 2)
+        .max(least)
+}
+
+/// Over what time the callers of a pause of `pause` are spread.
+fn spread(pause: Duration) -> Duration {
+    (pause / 10).clamp(SPREAD.0, SPREAD.1)
+}

@@ -1,0 +1,397 @@
+//! Settling: what an outcome changes, in one critical section.
+//!
+//! Epoch, pause, law and counters change together or not at all. A throttle
+//! changes only the level that its verdict names; an accepted attempt counts
+//! at every level. An attempt is *stale* at a level when it was sent in an
+//! earlier epoch than that of the level's last pause or cut: it may lengthen a
+//! pause, but never cuts the rate and never ends a pause.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    Policy, Refusal, Scope,
+    awake::Awake,
+    cell::{After, Sent, Tree},
+    pause::{Asked, Cause},
+    queue::{Ask, Place},
+};
+use crate::{
+    law::{Attempt, Ended},
+    observe,
+    time::Instant,
+    verdict::{Exhausted, Hint, Level, Ruling, Throttle, ThrottleKind, Verdict},
+};
+
+/// How much of an answer a verdict is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// All of it.
+    Whole,
+    /// Its head, while the body is being read: the gate closes, but the law is
+    /// taught by what the body says.
+    Meanwhile,
+    /// The rest, the gate having been closed by the head.
+    Rest {
+        /// Whether a retry is free, as the head was settled.
+        free: bool,
+    },
+}
+
+/// What a throttle means for the call that met it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Throttled {
+    /// The epoch of the throttle.
+    pub(super) epoch: u64,
+    /// Sending again costs the budget nothing: the attempt was sent before the
+    /// episode began.
+    pub(super) free: bool,
+    /// The attempt was stale.
+    pub(super) stale: bool,
+    /// The call alone is paused until then.
+    pub(super) not_before: Instant,
+}
+
+/// A pause that has begun or was lengthened, to be told after the lock.
+struct Told {
+    scope: Arc<Scope>,
+    wait: Duration,
+}
+
+impl Scope {
+    /// Settles one outcome of an attempt that was sent.
+    ///
+    /// `place` is that of its call, which was throttled before in the epoch
+    /// `before` (zero for never). Gives what a throttle means for the call.
+    pub(super) fn settle(
+        self: &Arc<Self>,
+        sent: &Sent,
+        stage: Stage,
+        place: &mut Place,
+        before: u64,
+        verdict: &Verdict,
+        now: Instant,
+    ) -> Option<Throttled> {
+        let mut after = After::default();
+        let mut told = None;
+        let mut tree = self.root.lock();
+        if verdict.ignored().is_some()
+            && let Some(node) = tree.node(self)
+        {
+            node.ignored += 1;
+        }
+        let throttled = match verdict.ruling() {
+            Ruling::Accepted => {
+                tree.accepted(self, sent, now, &mut after);
+                None
+            }
+            Ruling::Neutral => {
+                tree.learnt_nothing(self, sent, now, Some(now - sent.at), None);
+                None
+            }
+            Ruling::Throttled(throttle) => {
+                place.number(&mut tree.calls, true);
+                let call = Call {
+                    number: place.call(),
+                    before,
+                    stage,
+                };
+                Some(tree.throttled(self, sent, call, throttle, now, &mut after, &mut told))
+            }
+            Ruling::Exhausted(exhausted) => {
+                tree.exhausted(self, sent, exhausted, now, &mut told);
+                None
+            }
+        };
+        drop(tree);
+        if let Some(Told { scope, wait }) = &told {
+            observe::paused(&scope.key(), *wait, verdict);
+            scope.changed.notify_one();
+        }
+        // Nobody began to wait, so that no driver is started.
+        let _ = after.run();
+        throttled
+    }
+
+    /// An attempt was sent, and its outcome will never be known.
+    pub(super) fn lost(self: &Arc<Self>, sent: &Sent) {
+        if sent.probes == 0 {
+            return;
+        }
+        let now = self.root.common.clock.now();
+        self.root.lock().learnt_nothing(self, sent, now, None, None);
+        self.path().for_each(|level| level.changed.notify_one());
+    }
+
+    /// When the turn of a call would come at the earliest.
+    pub(super) fn forecast(self: &Arc<Self>, ask: &Ask, now: Instant) -> Result<Instant, Refusal> {
+        self.root.lock().forecast(self, ask, now)
+    }
+
+    /// How many levels up from the leaf `level` is.
+    fn height(&self, level: Level) -> usize {
+        let depth = self.segments.len();
+        match level {
+            Level::Leaf => 0,
+            Level::Depth(named) => depth - usize::from(named).clamp(1, depth),
+        }
+    }
+
+    /// How many levels up from the leaf the deepest credential is.
+    fn credential(&self) -> Option<usize> {
+        self.segments
+            .iter()
+            .rev()
+            .position(|segment| segment.is_secret())
+    }
+}
+
+/// Which call was throttled, and in which epoch it had been before.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    number: u64,
+    before: u64,
+    stage: Stage,
+}
+
+impl Tree {
+    fn accepted(&mut self, scope: &Arc<Scope>, sent: &Sent, now: Instant, after: &mut After) {
+        for (i, level) in scope.path().enumerate() {
+            let Some(node) = self.node(level) else {
+                continue;
+            };
+            let stale = sent.epoch < node.epoch;
+            let Some(awake) = node.awake.as_deref_mut() else {
+                continue;
+            };
+            awake.head_took(now - sent.at);
+            awake.accepted = awake.accepted.max((sent.epoch, sent.at));
+            if !stale && awake.gate.accepted() {
+                awake.resume(now);
+                after.opened.push(Arc::clone(level));
+            } else if stale && sent.probes & (1 << i) != 0 {
+                awake.gate.probe_withdrawn();
+            }
+            let attempt = Attempt::new(sent.at, now, Ended::Accepted).stale(stale);
+            if teach(awake, attempt) {
+                after.changed.push(Arc::clone(level));
+            }
+            tell_broken(awake, level, after);
+        }
+    }
+
+    /// The attempt says nothing of the quota: where it was the probe, another
+    /// must be sent. `save` names a level that is settled otherwise.
+    fn learnt_nothing(
+        &mut self,
+        scope: &Arc<Scope>,
+        sent: &Sent,
+        now: Instant,
+        head_took: Option<Duration>,
+        save: Option<usize>,
+    ) {
+        for (i, level) in scope.path().enumerate() {
+            let Some(awake) = self.awake(level) else {
+                continue;
+            };
+            if let Some(took) = head_took {
+                awake.head_took(took);
+            }
+            if save != Some(i) && sent.probes & (1 << i) != 0 {
+                awake.gate.probe_failed(now, &scope.root.common.policy);
+            }
+        }
+    }
+
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one critical section, one caller"
+    )]
+    fn throttled(
+        &mut self,
+        scope: &Arc<Scope>,
+        sent: &Sent,
+        call: Call,
+        throttle: &Throttle,
+        now: Instant,
+        after: &mut After,
+        told: &mut Option<Told>,
+    ) -> Throttled {
+        let policy = &scope.root.common.policy;
+        let height = scope.height(throttle.level);
+        let first = !matches!(call.stage, Stage::Rest { .. });
+        if first {
+            self.learnt_nothing(scope, sent, now, Some(now - sent.at), Some(height));
+            for level in scope.path() {
+                if let Some(node) = self.node(level) {
+                    node.throttled += 1;
+                }
+            }
+        }
+        let level = scope.path().nth(height).unwrap_or(scope);
+        if throttle.kind != ThrottleKind::ConcurrencyLimited {
+            self.wake_law(level, now, None);
+        }
+        self.wake(level, now);
+        let nothing = Throttled {
+            epoch: sent.epoch,
+            free: false,
+            stale: false,
+            not_before: Instant::ZERO,
+        };
+        let Some(node) = self.node(level) else {
+            return nothing;
+        };
+        let stale = sent.epoch < node.epoch;
+        let Some(awake) = node.awake.as_deref_mut() else {
+            return nothing;
+        };
+        let was_probe = sent.probes & (1 << height) != 0;
+        let asked = throttle.hint.as_ref().map(Hint::wait);
+        let poisoned = awake.is_poisoned(call.number, call.before);
+        awake.note_throttle(sent.epoch, call.number);
+        if poisoned {
+            if was_probe {
+                awake.gate.probe_failed(now, policy);
+            }
+            let wait = asked.unwrap_or_default().max(awake.gate.backoff(policy));
+            let not_before = now + wait;
+            return Throttled {
+                epoch: call.before,
+                stale,
+                not_before,
+                ..nothing
+            };
+        }
+        let ended = Ended::Throttled {
+            kind: throttle.kind,
+            asked,
+        };
+        let waiting = awake.queue.waiting() > 0;
+        let attempt = Attempt::new(sent.at, now, ended)
+            .stale(stale)
+            .waiting(waiting);
+        let mut pause = None;
+        if was_probe {
+            awake.gate.probe_withdrawn();
+        }
+        if stale {
+            // It was refused by the server as it was before the pause: it may
+            // know of a later instant, unless a later send was accepted.
+            if awake.gate.closed_until().is_some() && awake.accepted <= (sent.epoch, sent.at) {
+                pause = asked;
+            }
+        } else {
+            if first {
+                node.epoch = scope.root.word.next_epoch();
+                awake.gate.throttled(now, node.epoch);
+            }
+            pause = Some(wait(awake, asked, policy));
+        }
+        if call.stage != Stage::Meanwhile
+            && let Some(pace) = &mut awake.pace
+        {
+            pace.on_attempt(&attempt);
+        }
+        if let Some(wait) = pause {
+            let asked = Asked {
+                until: now + wait,
+                cause: Cause::Throttled,
+                ban: throttle.ban,
+                probe: true,
+            };
+            close(awake, now, asked, policy);
+            *told = Some(Told {
+                scope: Arc::clone(level),
+                wait,
+            });
+        }
+        let free = call.before == 0 && awake.gate.episode().is_some_and(|epoch| sent.epoch < epoch);
+        let epoch = node.epoch;
+        tell_broken(awake, level, after);
+        Throttled {
+            epoch,
+            free,
+            stale,
+            not_before: Instant::ZERO,
+        }
+    }
+
+    fn exhausted(
+        &mut self,
+        scope: &Arc<Scope>,
+        sent: &Sent,
+        exhausted: &Exhausted,
+        now: Instant,
+        told: &mut Option<Told>,
+    ) {
+        let policy = &scope.root.common.policy;
+        let named = exhausted.level.map(|level| scope.height(level));
+        // Under a bare host one key's empty account must not stop all tenants.
+        let height = named.or_else(|| scope.credential());
+        self.learnt_nothing(scope, sent, now, Some(now - sent.at), height);
+        let Some(level) = height.and_then(|height| scope.path().nth(height)) else {
+            return;
+        };
+        self.wake(level, now);
+        let Some(node) = self.node(level) else {
+            return;
+        };
+        if sent.epoch < node.epoch {
+            return;
+        }
+        node.epoch = scope.root.word.next_epoch();
+        if let Some(awake) = node.awake.as_deref_mut() {
+            let wait = exhausted.resets.as_ref().map_or(Duration::MAX, Hint::wait);
+            awake.gate.probe_withdrawn();
+            awake.gate.throttled(now, node.epoch);
+            let asked = Asked {
+                until: now + wait,
+                cause: Cause::Exhausted,
+                ban: false,
+                probe: true,
+            };
+            close(awake, now, asked, policy);
+            *told = Some(Told {
+                scope: Arc::clone(level),
+                wait,
+            });
+        }
+    }
+}
+
+/// How long a throttle closes the gate: a hint is a lower bound, and so is the
+/// own backoff, which a hint never resets.
+fn wait(awake: &mut Awake, asked: Option<Duration>, policy: &Policy) -> Duration {
+    match asked {
+        Some(asked) if asked >= awake.gate.least(policy) => asked,
+        _ => awake.gate.backoff(policy),
+    }
+}
+
+/// Closes the gate, and tells the law.
+pub(super) fn close(awake: &mut Awake, now: Instant, asked: Asked, policy: &Policy) {
+    let until = awake.gate.pause(now, asked, policy);
+    if let Some(pace) = &mut awake.pace {
+        pace.pause(now, until);
+    }
+}
+
+/// Teaches the law; says whether waiters may be due earlier now.
+fn teach(awake: &mut Awake, attempt: Attempt) -> bool {
+    let waiting = awake.queue.waiting() > 0;
+    let Some(pace) = &mut awake.pace else {
+        return false;
+    };
+    let old = pace.rate(attempt.now);
+    pace.on_attempt(&attempt.waiting(waiting));
+    // A driver that sleeps by a rate a little lower is late by as little.
+    waiting && pace.rate(attempt.now).get() > old.get() * 1.1
+}
+
+pub(super) fn tell_broken(awake: &mut Awake, level: &Arc<Scope>, after: &mut After) {
+    if let Some(pace) = &mut awake.pace
+        && std::mem::take(&mut pace.broken)
+    {
+        after.broken.push(Arc::clone(level));
+    }
+}

@@ -1,0 +1,138 @@
+//! Slots: what an attempt in flight takes up until its response has ended.
+
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use super::Scope;
+use crate::time::Instant;
+
+/// How long a response body may go unpolled before its slot is taken back.
+const UNPOLLED: Duration = Duration::from_secs(30);
+
+/// An attempt in flight; dropping it gives the slot back.
+///
+/// It rides in the response body, until that has ended. A body that nobody
+/// polls any more loses its slot after 30 s, or a caller that keeps responses
+/// would stop all others.
+#[derive(Debug)]
+#[must_use = "the slot is given back as soon as this is dropped"]
+pub struct Slot {
+    scope: Arc<Scope>,
+    lease: Option<Arc<Lease>>,
+}
+
+/// When a body was last polled, where slots are limited.
+#[derive(Debug)]
+struct Lease {
+    scope: Weak<Scope>,
+    polled: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Lease {
+    /// Ends the lease; says whether it had not ended before.
+    fn end(&self) -> bool {
+        !self.ended.swap(true, Ordering::SeqCst)
+    }
+}
+
+/// The leases of one scope.
+#[derive(Debug, Default)]
+pub(super) struct Leases {
+    held: Vec<Arc<Lease>>,
+    /// At this length those that ended are forgotten.
+    crowded: usize,
+}
+
+impl Leases {
+    fn insert(&mut self, lease: Arc<Lease>) {
+        if self.held.len() >= self.crowded {
+            self.held.retain(|held| !held.ended.load(Ordering::SeqCst));
+            // As many again must come before the next look: constant on average.
+            self.crowded = self.held.len().max(8).saturating_mul(2);
+        }
+        self.held.push(lease);
+    }
+
+    /// Ends the leases that ran out by `now`. Puts the scopes whose slots came
+    /// free into `freed`, and gives the instant at which to look again.
+    pub(super) fn sweep(&mut self, now: Instant, freed: &mut Vec<Arc<Scope>>) -> Instant {
+        let mut next = Instant::NEVER;
+        self.held.retain(|lease| {
+            let ends = Instant::from_nanos(lease.polled.load(Ordering::Relaxed)) + UNPOLLED;
+            if lease.ended.load(Ordering::SeqCst) {
+                return false;
+            }
+            if ends <= now {
+                freed.extend(lease.end().then(|| lease.scope.upgrade()).flatten());
+                return false;
+            }
+            next = next.min(ends);
+            true
+        });
+        next
+    }
+}
+
+impl Slot {
+    /// The slot of an attempt of `scope` whose answer came.
+    pub(super) fn new(scope: Arc<Scope>) -> Self {
+        let lease = scope.root.word.read().is_limited().then(|| scope.lease());
+        Self {
+            scope,
+            lease: lease.flatten(),
+        }
+    }
+
+    /// Notes that the body is still being read.
+    pub(crate) fn touch(&self) {
+        if let Some(lease) = &self.lease {
+            let now = self.scope.root.common.clock.now();
+            lease.polled.store(now.as_nanos(), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if self.lease.as_ref().is_none_or(|lease| lease.end()) {
+            self.scope.release();
+        }
+    }
+}
+
+impl Scope {
+    /// A lease at the limited levels; `None` where none is limited.
+    fn lease(self: &Arc<Self>) -> Option<Arc<Lease>> {
+        let now = self.root.common.clock.now();
+        let lease = Arc::new(Lease {
+            scope: Arc::downgrade(self),
+            polled: AtomicU64::new(now.as_nanos()),
+            ended: AtomicBool::new(false),
+        });
+        let mut tree = self.root.lock();
+        let mut limited = false;
+        for level in self.path() {
+            if let Some(awake) = tree.awake(level)
+                && awake.limit.is_some()
+            {
+                awake.leases.insert(Arc::clone(&lease));
+                limited = true;
+            }
+        }
+        limited.then_some(lease)
+    }
+
+    /// One attempt has ended: its slot is free at every level.
+    pub(super) fn release(self: &Arc<Self>) {
+        self.path().for_each(|level| level.flight.ended());
+        if self.root.word.read().is_limited() {
+            self.path().for_each(|level| level.changed.notify_one());
+        }
+    }
+}

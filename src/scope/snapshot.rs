@@ -1,0 +1,77 @@
+//! What is known of a scope, as plain data.
+
+use std::{sync::Arc, time::Duration};
+
+use super::Scope;
+use crate::scope_key::ScopeKey;
+
+/// What is known of one scope at one instant.
+///
+/// Attempts are counted, not calls: a call that was throttled twice before it
+/// was accepted is three attempts.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ScopeSnapshot {
+    /// The scope's key.
+    pub key: ScopeKey<'static>,
+    /// Attempts sent.
+    pub sent: u64,
+    /// Attempts throttled.
+    pub throttled: u64,
+    /// Hints that were there and not followed: unreadable ones, and those on
+    /// an answer on which they mean nothing.
+    pub hints_ignored: u64,
+    /// Attempts in flight, the reading of their response bodies included.
+    pub in_flight: u64,
+    /// Calls that wait.
+    pub waiting: usize,
+    /// For how long the gate is still closed, as was asked; `None` if it is
+    /// open. [`Duration::MAX`] means that nobody knows.
+    pub paused_for: Option<Duration>,
+    /// For how long the gate has been closed in all, the running pause not
+    /// included.
+    pub paused: Duration,
+    /// Requests per second that the law allows; `None` while it is dormant.
+    pub rate: Option<f64>,
+    /// How many attempts may be in flight.
+    pub limit: Option<u32>,
+}
+
+impl ScopeSnapshot {
+    /// Throttled attempts as a share of those sent.
+    pub fn throttled_share(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss, reason = "a share")]
+        let share = self.throttled as f64 / self.sent.max(1) as f64;
+        share
+    }
+
+    pub(super) fn of(scope: &Arc<Scope>) -> Self {
+        let now = scope.root.common.clock.now();
+        let mut snapshot = Self {
+            key: scope.key(),
+            sent: scope.flight.total(),
+            throttled: 0,
+            hints_ignored: 0,
+            in_flight: scope.flight.in_flight(),
+            waiting: 0,
+            paused_for: None,
+            paused: Duration::ZERO,
+            rate: None,
+            limit: None,
+        };
+        let mut tree = scope.root.lock();
+        let Some(node) = tree.node(scope) else {
+            return snapshot;
+        };
+        snapshot.throttled = node.throttled;
+        snapshot.hints_ignored = node.ignored;
+        if let Some(awake) = node.awake.as_deref_mut() {
+            snapshot.waiting = awake.queue.len();
+            snapshot.paused_for = awake.gate.closed_until().map(|until| until - now);
+            snapshot.paused = awake.paused;
+            snapshot.rate = awake.pace.as_mut().map(|pace| pace.rate(now).get());
+            snapshot.limit = awake.limit;
+        }
+        snapshot
+    }
+}

@@ -1,0 +1,475 @@
+//! Tickets: an attempt's place, token and slot, given back when dropped.
+
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use super::{
+    Scope, Slot,
+    cell::{Admission, Queued, Sent},
+    queue::{Ask, Grant, Place, WaiterId},
+    settle::{Stage, Throttled},
+};
+use crate::{
+    error::{Error, ErrorKind},
+    scope_key::ScopeKey,
+    time::Instant,
+    verdict::Verdict,
+};
+
+/// A request and its ticket, as they pass through the services.
+///
+/// Not `Clone`: a ticket is one attempt's. `Debug` hides the request.
+pub struct Scoped<Req> {
+    /// The request.
+    pub request: Req,
+    /// Its place, token and slot.
+    pub ticket: Ticket,
+}
+
+impl<Req> Scoped<Req> {
+    /// Puts `request` under `ticket`.
+    pub const fn new(request: Req, ticket: Ticket) -> Self {
+        Self { request, ticket }
+    }
+}
+
+impl<Req> fmt::Debug for Scoped<Req> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ticket = &self.ticket;
+        f.debug_struct("Scoped")
+            .field("ticket", ticket)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A response, what it means, and the ticket of a call to which more happened.
+#[derive(Debug)]
+pub struct Classified<Res> {
+    /// The response.
+    pub response: Res,
+    /// What it means.
+    pub verdict: Verdict,
+    /// Its ticket, settled; the next attempt can be made of it.
+    ///
+    /// `None` where nothing happened: a first attempt that did not wait and
+    /// was not refused.
+    pub ticket: Option<Ticket>,
+}
+
+/// An attempt's place, token and slot in its scope.
+///
+/// Dropping it gives all three back, whatever state the attempt is in. One
+/// that was sent and never [settled](Self::settle) is unknown: its quota is
+/// spent, and its outcome teaches nothing.
+#[must_use = "dropping a ticket gives back what it holds"]
+pub struct Ticket {
+    scope: Arc<Scope>,
+    place: Place,
+    deadline: Instant,
+    /// The epoch of the call's last throttle, zero without one.
+    throttled: u64,
+    /// How long the call has waited in all.
+    waited: Duration,
+    /// A call that is paused alone is not sent before this.
+    not_before: Instant,
+    hold: Hold,
+    attempt: u32,
+    /// It is a retry that the budget pays for.
+    pays: bool,
+    mode: Mode,
+    stage: Stage,
+}
+
+/// What a ticket holds.
+#[derive(Clone, Copy, Debug)]
+enum Hold {
+    Nothing,
+    Place(WaiterId, Instant),
+    Grant(Grant),
+    Flight(Sent),
+    /// The answer came and the scope is settled; the slot is still held.
+    Slot,
+}
+
+/// How far a call is governed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// By everything.
+    Govern,
+    /// It is counted and learned from, but never held back.
+    Observe,
+    /// Not at all.
+    Bypass,
+}
+
+/// What a service waits for before it passes a call on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// The pause, and what a resume hands out.
+    Pause,
+    /// Token and slot too.
+    All,
+}
+
+impl Ticket {
+    pub(super) const fn new(scope: Arc<Scope>, arrived: Instant) -> Self {
+        Self {
+            scope,
+            place: Place::new(arrived),
+            deadline: Instant::NEVER,
+            throttled: 0,
+            waited: Duration::ZERO,
+            not_before: Instant::ZERO,
+            hold: Hold::Nothing,
+            attempt: 1,
+            pays: false,
+            mode: Mode::Govern,
+            stage: Stage::Whole,
+        }
+    }
+
+    /// The number of this attempt in its call, from one.
+    pub const fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// When the call arrived.
+    pub const fn arrived(&self) -> Instant {
+        self.place.arrived()
+    }
+
+    /// The instant by which the call must end, [`Instant::NEVER`] for none.
+    pub const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// How long the call has waited for its turns until now.
+    pub const fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// The scope it belongs to.
+    pub fn scope(&self) -> ScopeKey<'static> {
+        self.scope.key()
+    }
+
+    pub(crate) fn set_deadline(&mut self, deadline: Instant) {
+        self.deadline = deadline;
+    }
+
+    pub(crate) fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+    }
+
+    /// Whether the call may be held back, and so be sent again later.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.mode == Mode::Govern
+    }
+
+    pub(crate) fn clock(&self) -> &crate::time::Clock {
+        &self.scope.root.common.clock
+    }
+
+    pub(crate) const fn not_before(&self) -> Instant {
+        self.not_before
+    }
+
+    /// Notes that the call waited `time` outside of a queue.
+    pub(crate) fn add_waited(&mut self, time: Duration) {
+        self.waited = self.waited.saturating_add(time);
+    }
+
+    /// An error that refuses this call.
+    pub(crate) fn refuse(&self, kind: ErrorKind, retry_after: Option<Duration>) -> Error {
+        Error::refused(kind, self.scope.key(), retry_after)
+    }
+
+    /// An error for a deadline that passed while the attempt was in flight.
+    pub(crate) fn timed_out(&self) -> Error {
+        Error::timed_out(self.scope.key())
+    }
+
+    fn ask(&self) -> Ask {
+        Ask {
+            place: self.place.or_last(),
+            deadline: self.deadline,
+            throttled: self.throttled,
+            pays: self.pays,
+        }
+    }
+
+    const fn is_governed(&self) -> bool {
+        matches!((self.mode, self.hold), (Mode::Govern, Hold::Nothing))
+    }
+
+    /// Tries to pass at once. `Ok(false)` says that the call has to wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the call is refused.
+    pub(crate) fn try_admit(&mut self, want: Want) -> Result<bool, Error> {
+        if !self.is_governed() {
+            return Ok(true);
+        }
+        if !self.scope.root.word.read().is_awake() && (want == Want::Pause || self.send_dormant()) {
+            return Ok(true);
+        }
+        let now = self.clock().now();
+        match self.scope.admit(&self.ask(), now, want) {
+            Admission::Granted(grant) => {
+                self.hold = Hold::Grant(grant);
+                Ok(true)
+            }
+            Admission::Pass => Ok(true),
+            Admission::Wait { .. } => Ok(false),
+            Admission::Refused(refusal) => Err(refusal.error(&self.scope)),
+        }
+    }
+
+    /// Counts the attempt as sent if its root is dormant.
+    fn send_dormant(&mut self) -> bool {
+        self.scope.count_sent();
+        let word = self.scope.root.word.read();
+        if word.is_awake() {
+            self.scope.count_unsent();
+            return false;
+        }
+        // Nothing was waited for: it is sent as it arrives.
+        let at = match self.attempt {
+            1 => self.arrived(),
+            _ => self.clock().now(),
+        };
+        self.scope.meter(at);
+        self.hold = Hold::Flight(Sent {
+            at,
+            epoch: word.epoch(),
+            probes: 0,
+        });
+        true
+    }
+
+    /// Waits for a turn.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the call is refused, now or while it waits.
+    ///
+    /// # Cancel safety
+    ///
+    /// The place is kept while the ticket lives, and given back with it.
+    pub(crate) fn poll_admit(
+        &mut self,
+        cx: &mut Context<'_>,
+        want: Want,
+    ) -> Poll<Result<(), Error>> {
+        let now = self.clock().now();
+        if let Hold::Place(id, since) = self.hold {
+            let turn = std::task::ready!(self.scope.poll_turn(id, now, cx.waker()));
+            self.add_waited(now - since);
+            self.hold = Hold::Nothing;
+            return Poll::Ready(match turn {
+                Ok(grant) => {
+                    self.hold = Hold::Grant(grant);
+                    Ok(())
+                }
+                Err(refusal) => Err(refusal.error(&self.scope)),
+            });
+        }
+        if !self.is_governed() {
+            return Poll::Ready(Ok(()));
+        }
+        let (ask, was_sent) = (self.ask(), self.attempt > 1);
+        let place = &mut self.place;
+        match self
+            .scope
+            .admit_or_queue(place, ask, was_sent, now, want, cx.waker())
+        {
+            Queued::Granted(grant) => self.hold = Hold::Grant(grant),
+            Queued::Pass => {}
+            Queued::Refused(refusal) => return Poll::Ready(Err(refusal.error(&self.scope))),
+            Queued::Place(id) => {
+                self.hold = Hold::Place(id, now);
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The last check, in the very poll that passes the call on: no gate has
+    /// closed meanwhile. `Ok(false)` says that it must wait again.
+    ///
+    /// For [`Want::All`] the attempt is stamped as sent.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if nothing is left in the budget for this retry.
+    pub(crate) fn confirm(&mut self, want: Want) -> Result<bool, Error> {
+        let Hold::Grant(grant) = self.hold else {
+            if self.mode == Mode::Observe && want == Want::All {
+                self.ensure_sent();
+            }
+            return Ok(true);
+        };
+        let now = self.clock().now();
+        // What passes the gate on is checked again where it is sent.
+        let pays = self.pays && want == Want::All;
+        match self.scope.confirm(&grant, pays, now) {
+            Ok(true) if want == Want::All => self.stamp(grant, now),
+            Ok(true) => {}
+            held_back => {
+                self.hold = Hold::Nothing;
+                self.scope.give_back(grant);
+                return held_back;
+            }
+        }
+        Ok(true)
+    }
+
+    fn stamp(&mut self, grant: Grant, now: Instant) {
+        self.pays = false;
+        self.hold = Hold::Flight(Sent {
+            at: now,
+            epoch: self.scope.root.word.read().epoch(),
+            probes: grant.probes,
+        });
+    }
+
+    /// Counts the attempt as sent now, where no service above has done so.
+    pub(crate) fn ensure_sent(&mut self) {
+        match self.hold {
+            Hold::Grant(grant) => self.stamp(grant, self.clock().now()),
+            Hold::Nothing if self.mode != Mode::Bypass => {
+                self.scope.count_sent();
+                let now = self.clock().now();
+                self.stamp(Grant::default(), now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives back what is held of a turn: others may go first. The place in
+    /// the order is kept.
+    pub(crate) fn step_aside(&mut self) {
+        match std::mem::replace(&mut self.hold, Hold::Nothing) {
+            Hold::Place(id, _) => self.scope.leave(id),
+            Hold::Grant(grant) => self.scope.give_back(grant),
+            held => self.hold = held,
+        }
+    }
+
+    /// Settles the attempt's outcome with its scope, in one critical section.
+    ///
+    /// The slot is held on until the ticket is dropped. Settling twice, or
+    /// what was never sent, does nothing.
+    pub fn settle(&mut self, verdict: &Verdict) {
+        self.ensure_sent();
+        let Hold::Flight(sent) = self.hold else {
+            return;
+        };
+        self.hold = Hold::Slot;
+        let dormant = !self.scope.root.word.read().is_awake();
+        if dormant && verdict.is_accepted() && verdict.ignored().is_none() {
+            return;
+        }
+        if let Some(throttled) = self.settle_as(&sent, self.stage, verdict) {
+            self.throttled = throttled.epoch;
+            self.not_before = throttled.not_before;
+            self.pays = match self.stage {
+                Stage::Rest { free } => !free,
+                _ => !throttled.free,
+            };
+        }
+        self.stage = Stage::Whole;
+    }
+
+    /// Closes the gate by what the head of an answer says, until its body has
+    /// said more. Only a throttle is worth it.
+    pub(crate) fn settle_meanwhile(&mut self, verdict: &Verdict) {
+        self.ensure_sent();
+        let Hold::Flight(mut sent) = self.hold else {
+            return;
+        };
+        if verdict.throttle().is_none() {
+            return;
+        }
+        if let Some(throttled) = self.settle_as(&sent, Stage::Meanwhile, verdict) {
+            // What follows is of the epoch that this one began.
+            if !throttled.stale {
+                sent.epoch = throttled.epoch;
+            }
+            sent.probes = 0;
+            self.stage = Stage::Rest {
+                free: throttled.free,
+            };
+            self.hold = Hold::Flight(sent);
+        }
+    }
+
+    fn settle_as(&mut self, sent: &Sent, stage: Stage, verdict: &Verdict) -> Option<Throttled> {
+        let now = self.clock().now();
+        let scope = Arc::clone(&self.scope);
+        scope.settle(sent, stage, &mut self.place, self.throttled, verdict, now)
+    }
+
+    /// Hands the slot over, from now on held by what it gives.
+    pub(crate) fn take_slot(&mut self) -> Option<Slot> {
+        matches!(self.hold, Hold::Slot).then(|| {
+            self.hold = Hold::Nothing;
+            Slot::new(Arc::clone(&self.scope))
+        })
+    }
+
+    /// The ticket of the call's next attempt.
+    pub(crate) fn next_attempt(mut self) -> Self {
+        self.step_aside();
+        self.attempt = self.attempt.saturating_add(1);
+        self
+    }
+
+    /// When the call's turn would come at the earliest, as of now.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the call would be refused.
+    pub(crate) fn forecast(&self) -> Result<Instant, Error> {
+        let now = self.clock().now();
+        match self.scope.forecast(&self.ask(), now) {
+            // A call that is paused alone waits as little as any other.
+            Ok(_) if self.not_before - now > self.scope.root.common.policy.max_pause => {
+                let wait = Some(self.not_before - now);
+                Err(self.refuse(ErrorKind::Paused, wait))
+            }
+            Ok(turn) => Ok(turn.max(self.not_before)),
+            Err(refusal) => Err(refusal.error(&self.scope)),
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        match self.hold {
+            Hold::Nothing => {}
+            Hold::Place(id, _) => self.scope.leave(id),
+            Hold::Grant(grant) => self.scope.give_back(grant),
+            Hold::Flight(sent) => {
+                self.scope.lost(&sent);
+                self.scope.release();
+            }
+            Hold::Slot => self.scope.release(),
+        }
+    }
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket")
+            .field("scope", &self.scope.key())
+            .field("attempt", &self.attempt)
+            .field("hold", &self.hold)
+            .finish_non_exhaustive()
+    }
+}
