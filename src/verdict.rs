@@ -153,6 +153,9 @@ pub enum Level {
     /// The first `n` segments of its path; the leaf if the path is shorter.
     /// `Depth(1)` is the root, and so is `Depth(0)`.
     Depth(u8),
+    /// The level that holds a credential: a whole account. The root where none
+    /// does, for then nothing tells one account from another.
+    Credential,
 }
 
 impl Level {
@@ -312,6 +315,7 @@ struct Notes {
     code: Option<Box<str>>,
     request_id: Option<Box<str>>,
     ignored: Option<IgnoredHint>,
+    sample: Option<Box<str>>,
 }
 
 impl Verdict {
@@ -363,6 +367,14 @@ impl Verdict {
         if let Some(hint) = hint.into() {
             self.notes_mut().ignored = Some(hint);
         }
+        self
+    }
+
+    /// Adds the beginning of a body that nobody understood, at most 64 bytes,
+    /// escaped: enough to write a profile for its service.
+    #[must_use]
+    pub fn with_sample(mut self, body: &[u8]) -> Self {
+        self.notes_mut().sample = Some(Raw::new(body).0);
         self
     }
 
@@ -420,6 +432,11 @@ impl Verdict {
     /// A hint that is there but not followed.
     pub fn ignored(&self) -> Option<&IgnoredHint> {
         self.notes.as_ref()?.ignored.as_ref()
+    }
+
+    /// The beginning of a body that nobody understood.
+    pub fn sample(&self) -> Option<&str> {
+        self.notes.as_ref()?.sample.as_deref()
     }
 }
 

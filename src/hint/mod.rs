@@ -4,8 +4,20 @@
 //! cannot be read is absent with a reason, neither zero nor an error.
 
 mod clock;
+mod dimension;
 mod number;
+mod rate_limit;
 mod retry_after;
+#[cfg(feature = "providers")]
+mod unit;
 
-pub(crate) use self::clock::ServerClock;
 pub use self::retry_after::retry_after;
+#[cfg(feature = "providers")]
+pub use self::unit::Unit;
+#[cfg(feature = "providers")]
+pub(crate) use self::number::units;
+pub(crate) use self::{
+    clock::ServerClock,
+    dimension::{Dimension, Remaining, spent, told},
+    rate_limit::RateLimitFields,
+};

@@ -135,11 +135,9 @@ impl RetryAfterLayer {
     /// stands in where `classifier` has nothing to say.
     pub fn classifier(self, classifier: impl Classifier) -> Self {
         self.with(|settings| {
-            settings.retry = settings
-                .retry
-                .clone()
-                .keep_all(classifier.may_be_unprocessed());
-            settings.classifier = Arc::new(classifier.or(HttpClassifier::new()));
+            let classifier: Arc<dyn Classifier> = Arc::new(classifier.or(HttpClassifier::new()));
+            settings.retry = settings.retry.clone().judged_by(Arc::clone(&classifier));
+            settings.classifier = classifier;
         })
     }
 

@@ -28,7 +28,8 @@ pub(super) struct Awake {
     pub(super) accepted: (u64, Instant),
     /// Epoch of sending and call of the last throttles, of two calls.
     throttles: [(u64, u64); 2],
-    pub(super) paused: Duration,
+    /// For how long the gate was closed, the running pause not included.
+    paused: Duration,
 }
 
 /// Who looks after a queue.
@@ -60,14 +61,32 @@ impl Awake {
 
     /// Opens the gate. Those who watch it must be told.
     pub(super) fn resume(&mut self, now: Instant) {
-        if let Some(since) = self.gate.closed_since() {
-            self.paused = self.paused.saturating_add(now - since);
-        }
+        self.paused = self.paused_by(now);
+        // What time has ended may be noticed only much later.
+        let ended = self.gate.over(now).unwrap_or(now);
         let waiting = self.queue.waiting();
         self.gate.resume(now, waiting, self.pace.is_some());
         if let Some(pace) = &mut self.pace {
-            pace.resume(now);
+            pace.resume(ended);
         }
+    }
+
+    /// For how long the gate has been closed in all, a pause that has not ended
+    /// by `now` not included.
+    pub(super) fn ended_pauses(&self, now: Instant) -> Duration {
+        match self.gate.over(now) {
+            Some(_) => self.paused_by(now),
+            None => self.paused,
+        }
+    }
+
+    fn paused_by(&self, now: Instant) -> Duration {
+        let ended = self.gate.over(now).unwrap_or(now);
+        let last = self
+            .gate
+            .closed_since()
+            .map_or(Duration::ZERO, |since| ended - since);
+        self.paused.saturating_add(last)
     }
 
     /// How long a probe is waited for: four times the usual time to a response
@@ -80,6 +99,10 @@ impl Awake {
 
     /// Learns from the time to one response head (an average over eight).
     pub(super) fn head_took(&mut self, took: Duration) {
+        // One that took no time at all was reported by hand.
+        if took.is_zero() {
+            return;
+        }
         self.head_time = match self.head_time {
             Duration::ZERO => took,
             usual => (usual / 8).saturating_mul(7).saturating_add(took / 8),
@@ -114,13 +137,13 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The law of `config` at `rate`, with an empty bucket.
-    pub(super) fn new(config: &dyn LawConfig, now: Instant, rate: Rate) -> Self {
+    /// The law of `config` at `rate`, with `bucket`.
+    pub(super) fn new(config: &dyn LawConfig, now: Instant, rate: Rate, bucket: Bucket) -> Self {
         let built = catch_unwind(AssertUnwindSafe(|| config.build(now, rate)));
         let broken = built.is_err();
         Self {
             law: built.unwrap_or_else(|_| floor(now)),
-            bucket: Bucket::empty(now),
+            bucket,
             broken,
         }
     }

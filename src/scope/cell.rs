@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
-    law::Rate,
+    law::{Bucket, Rate},
     time::Instant,
 };
 
@@ -178,6 +178,8 @@ impl Tree {
 
     /// Gives `scope` a law that begins at `rate`, or at the measured rate, if
     /// it has none yet.
+    ///
+    /// The bucket of a scope that has sent something begins empty.
     pub(super) fn wake_law(&mut self, scope: &Arc<Scope>, now: Instant, rate: Option<Rate>) {
         let config = Arc::clone(&scope.root.common.policy.law);
         let total = scope.flight.total();
@@ -188,7 +190,11 @@ impl Tree {
         if let Some(awake) = self.wake(scope, now)
             && awake.pace.is_none()
         {
-            awake.pace = Some(Pace::new(config.as_ref(), now, rate));
+            let bucket = match total {
+                0 => Bucket::full(now),
+                _ => Bucket::empty(now),
+            };
+            awake.pace = Some(Pace::new(config.as_ref(), now, rate, bucket));
         }
     }
 
@@ -214,7 +220,7 @@ impl Tree {
             let Some(awake) = self.awake(level) else {
                 continue;
             };
-            if awake.gate.is_over(now) {
+            if awake.gate.over(now).is_some() {
                 awake.resume(now);
                 after.opened.push(Arc::clone(level));
             }
@@ -398,7 +404,7 @@ impl Tree {
             }
             turn = turn.max(then);
         }
-        if turn > ask.deadline {
+        if turn >= ask.deadline {
             return Err(Refusal::new(ErrorKind::Deadline, Some(turn - now)));
         }
         Ok(turn)
@@ -600,20 +606,21 @@ impl Scope {
     /// The last check before a granted attempt is sent: no gate has closed
     /// meanwhile, and the budget pays for it if it is a retry.
     ///
-    /// `Ok(false)` says that it has to wait again.
+    /// Gives the epoch in which it is sent: one that begins after this look has
+    /// not been seen. `None` says that it has to wait again.
     pub(super) fn confirm(
         self: &Arc<Self>,
         grant: &Grant,
         pays: bool,
         now: Instant,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<u64>, Error> {
         let epoch = self.root.word.read().epoch();
         if epoch == grant.epoch && !pays {
-            return Ok(true);
+            return Ok(Some(epoch));
         }
         let mut tree = self.root.lock();
         if epoch != grant.epoch && tree.has_closed_since(self, grant.epoch) {
-            return Ok(false);
+            return Ok(None);
         }
         let paid = !pays
             || tree
@@ -621,7 +628,7 @@ impl Scope {
                 .is_none_or(|awake| awake.budget.withdraw(now));
         drop(tree);
         match paid {
-            true => Ok(true),
+            true => Ok(Some(epoch)),
             false => Err(Refusal::new(ErrorKind::Budget, None).error(self)),
         }
     }

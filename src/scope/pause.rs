@@ -57,6 +57,8 @@ struct Episode {
 #[derive(Debug)]
 struct Pause {
     began: Instant,
+    /// When the episode began, from which early probes count.
+    since: Instant,
     /// The instant that was asked for: never sent before it but by a probe.
     until: Instant,
     /// `until` and the jitter, drawn once.
@@ -128,9 +130,12 @@ impl Gate {
         }
     }
 
-    /// Whether time has ended a pause that no probe has to prove.
-    pub(super) fn is_over(&self, now: Instant) -> bool {
-        matches!(&self.state, State::Closed(p) if p.next_probe.is_none() && now >= p.opens)
+    /// When time has ended a pause that no probe has to prove.
+    pub(super) fn over(&self, now: Instant) -> Option<Instant> {
+        match &self.state {
+            State::Closed(p) if p.next_probe.is_none() && now >= p.opens => Some(p.opens),
+            _ => None,
+        }
     }
 
     /// Closes the gate, or keeps it closed for longer; it is never shortened.
@@ -155,49 +160,25 @@ impl Gate {
         };
         let proven = !asked.probe
             && !matches!(&self.state, State::Closed(pause) if pause.next_probe.is_some());
-        let next_probe = (!proven).then(|| {
-            if ban {
-                opens
-            } else {
-                let early = self.early_probe(began, now, until, cause, policy);
-                opens.min(early.unwrap_or(opens))
-            }
-        });
         let probe = match &self.state {
             State::Closed(pause) => pause.probe,
             _ => None,
         };
-        self.state = State::Closed(Pause {
+        let mut pause = Pause {
             began,
+            since: self.episode.map_or(began, |episode| episode.began),
             until,
             opens,
             cause,
             ban,
-            next_probe,
+            next_probe: None,
             probe,
-        });
+        };
+        if !proven {
+            pause.next_probe = Some(pause.probe_from(now, policy));
+        }
+        self.state = State::Closed(pause);
         until
-    }
-
-    /// When a pause that is too long to wait out is probed nevertheless: at
-    /// `max_pause · 2^k` from its beginning, so that an overstated one heals.
-    fn early_probe(
-        &self,
-        began: Instant,
-        now: Instant,
-        until: Instant,
-        cause: Cause,
-        policy: &Policy,
-    ) -> Option<Instant> {
-        if until - now <= policy.max_pause && cause != Cause::Exhausted {
-            return None;
-        }
-        let began = self.episode.map_or(began, |episode| episode.began);
-        let mut wait = policy.max_pause.max(policy.min_pause_bounded());
-        while began + wait <= now && wait < Duration::MAX {
-            wait = wait.saturating_mul(2);
-        }
-        Some(began + wait)
     }
 
     /// Where a ramp starts after a pause of `pause`, drawn once so that several
@@ -262,7 +243,8 @@ impl Gate {
         }
     }
 
-    /// The probe taught nothing: the next may go after `min_pause`.
+    /// The probe taught nothing: the next may go after `min_pause`, or when
+    /// the next early one may.
     pub(super) fn probe_failed(&mut self, now: Instant, policy: &Policy) {
         if let State::Closed(pause) = &mut self.state {
             pause.probe = None;
@@ -344,8 +326,26 @@ impl Pause {
         Answer::Wait(at)
     }
 
+    /// From when on a probe may go, as of `now`.
+    ///
+    /// A pause that is too long to wait out is probed before its end: at
+    /// `max_pause · 2^k` from its beginning, so that an overstated one heals.
+    fn probe_from(&self, now: Instant, policy: &Policy) -> Instant {
+        let waited_out = self.until - now <= policy.max_pause && self.cause != Cause::Exhausted;
+        if waited_out || self.ban {
+            return self.opens;
+        }
+        let mut wait = policy.max_pause.max(policy.min_pause_bounded());
+        while self.since + wait <= now && wait < Duration::MAX {
+            wait = wait.saturating_mul(2);
+        }
+        self.opens.min(self.since + wait)
+    }
+
     fn retry_probe(&mut self, now: Instant, policy: &Policy) {
-        self.next_probe = Some(now + policy.min_pause_bounded());
+        // An early probe that taught nothing leaves the server's word standing.
+        let soon = now + policy.min_pause_bounded();
+        self.next_probe = Some(soon.max(self.probe_from(now, policy)));
     }
 }
 

@@ -42,8 +42,8 @@ pub(super) enum Stage {
 pub(super) struct Throttled {
     /// The epoch of the throttle.
     pub(super) epoch: u64,
-    /// Sending again costs the budget nothing: the attempt was sent before the
-    /// episode began.
+    /// Sending again costs the budget nothing: the attempt was sent before its
+    /// pause began.
     pub(super) free: bool,
     /// The attempt was stale.
     pub(super) stale: bool,
@@ -133,6 +133,7 @@ impl Scope {
         match level {
             Level::Leaf => 0,
             Level::Depth(named) => depth - usize::from(named).clamp(1, depth),
+            Level::Credential => self.credential().unwrap_or(depth - 1),
         }
     }
 
@@ -305,7 +306,8 @@ impl Tree {
                 wait,
             });
         }
-        let free = call.before == 0 && awake.gate.episode().is_some_and(|epoch| sent.epoch < epoch);
+        let began = awake.gate.episode().is_some_and(|epoch| sent.epoch < epoch);
+        let free = call.before == 0 && (stale || began);
         let epoch = node.epoch;
         tell_broken(awake, level, after);
         Throttled {

@@ -67,8 +67,12 @@ impl ScopeSnapshot {
         snapshot.hints_ignored = node.ignored;
         if let Some(awake) = node.awake.as_deref_mut() {
             snapshot.waiting = awake.queue.len();
-            snapshot.paused_for = awake.gate.closed_until().map(|until| until - now);
-            snapshot.paused = awake.paused;
+            let closed = awake
+                .gate
+                .closed_until()
+                .filter(|_| awake.gate.over(now).is_none());
+            snapshot.paused_for = closed.map(|until| until - now);
+            snapshot.paused = awake.ended_pauses(now);
             snapshot.rate = awake.pace.as_mut().map(|pace| pace.rate(now).get());
             snapshot.limit = awake.limit;
         }

@@ -318,34 +318,33 @@ impl Ticket {
         // What passes the gate on is checked again where it is sent.
         let pays = self.pays && want == Want::All;
         match self.scope.confirm(&grant, pays, now) {
-            Ok(true) if want == Want::All => self.stamp(grant, now),
-            Ok(true) => {}
+            Ok(Some(epoch)) if want == Want::All => self.stamp(epoch, grant.probes),
+            Ok(Some(_)) => {}
             held_back => {
                 self.hold = Hold::Nothing;
                 self.scope.give_back(grant);
-                return held_back;
+                return held_back.map(|_| false);
             }
         }
         Ok(true)
     }
 
-    fn stamp(&mut self, grant: Grant, now: Instant) {
+    fn stamp(&mut self, epoch: u64, probes: u8) {
         self.pays = false;
         self.hold = Hold::Flight(Sent {
-            at: now,
-            epoch: self.scope.root.word.read().epoch(),
-            probes: grant.probes,
+            at: self.clock().now(),
+            epoch,
+            probes,
         });
     }
 
     /// Counts the attempt as sent now, where no service above has done so.
     pub(crate) fn ensure_sent(&mut self) {
         match self.hold {
-            Hold::Grant(grant) => self.stamp(grant, self.clock().now()),
+            Hold::Grant(grant) => self.stamp(self.scope.root.word.read().epoch(), grant.probes),
             Hold::Nothing if self.mode != Mode::Bypass => {
                 self.scope.count_sent();
-                let now = self.clock().now();
-                self.stamp(Grant::default(), now);
+                self.stamp(self.scope.root.word.read().epoch(), 0);
             }
             _ => {}
         }
