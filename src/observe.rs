@@ -120,6 +120,18 @@ pub(crate) fn law_panicked(scope: &ScopeKey<'_>) {
     let _ = scope;
 }
 
+/// More than one attempt in a hundred is refused although the law has settled.
+pub(crate) fn contested(scope: &ScopeKey<'_>) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        target: TARGET,
+        %scope,
+        "refusals go on: the quota has another consumer"
+    );
+    #[cfg(not(feature = "tracing"))]
+    let _ = scope;
+}
+
 /// What an attempt that was refused leads to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refused<'a> {

@@ -22,6 +22,7 @@ use tower_service::Service;
 
 use crate::{
     call_options::CallOptions,
+    cost::Cost,
     error::{BoxError, Error},
     scope::{Classified, Mode, Scope, Scoped, Scopes, Ticket},
     scope_key::{Head, ScopeKey},
@@ -29,6 +30,9 @@ use crate::{
 
 /// Computes the key of a request's scope.
 type ScopeFn = dyn for<'a> Fn(&Head<'a>) -> Option<ScopeKey<'a>> + Send + Sync;
+
+/// Computes what each attempt of a request costs.
+type CostFn = dyn Fn(&Head<'_>) -> Cost + Send + Sync;
 
 /// Applies [`Resolve`].
 #[derive(Clone, Debug)]
@@ -41,6 +45,7 @@ pub struct ResolveLayer {
 #[derive(Clone)]
 pub(crate) struct How {
     scope_by: ScopeBy,
+    cost_fn: Option<Arc<CostFn>>,
     deadline: Option<Duration>,
     mode: Mode,
     protocol: Protocol,
@@ -84,6 +89,17 @@ impl ResolveLayer {
         self
     }
 
+    /// Sets what each attempt of a request takes of its scope's buckets.
+    /// Defaults to one request.
+    #[must_use]
+    pub fn cost_fn<F>(mut self, f: F) -> Self
+    where
+        F: Fn(&Head<'_>) -> Cost + Send + Sync + 'static,
+    {
+        self.how.cost_by(f);
+        self
+    }
+
     /// Sets the time from a call's arrival to the head of its answer. Defaults
     /// to none.
     #[must_use]
@@ -104,6 +120,7 @@ impl ResolveLayer {
 impl How {
     pub(crate) const DEFAULT: Self = Self {
         scope_by: ScopeBy::Host,
+        cost_fn: None,
         deadline: None,
         mode: Mode::Govern,
         protocol: Protocol {
@@ -117,6 +134,13 @@ impl How {
         F: for<'a> Fn(&Head<'a>) -> Option<ScopeKey<'a>> + Send + Sync + 'static,
     {
         self.scope_by = ScopeBy::Function(Arc::new(f));
+    }
+
+    pub(crate) fn cost_by<F>(&mut self, f: F)
+    where
+        F: Fn(&Head<'_>) -> Cost + Send + Sync + 'static,
+    {
+        self.cost_fn = Some(Arc::new(f));
     }
 
     /// Puts all calls into one scope, and speaks `protocol`.
@@ -198,6 +222,14 @@ impl<S> Resolve<S> {
         };
         let mut ticket = self.settings.scopes.admit(scope);
         let how = &self.settings.how;
+        match (
+            options.and_then(|options| options.cost.as_ref()),
+            &how.cost_fn,
+        ) {
+            (Some(cost), _) => ticket.set_cost(cost),
+            (None, Some(f)) => ticket.set_cost(&f(&Head::of(request))),
+            (None, None) => {}
+        }
         let deadlines = [
             options.and_then(|options| options.deadline),
             how.protocol

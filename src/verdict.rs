@@ -6,6 +6,8 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
+use crate::cost::Cost;
+
 /// What one outcome means for the scope and for the retry.
 ///
 /// # Size
@@ -317,6 +319,7 @@ struct Notes {
     quota: Option<Quota>,
     code: Option<Box<str>>,
     request_id: Option<Box<str>>,
+    cost: Option<Cost>,
     status: Option<u16>,
     ignored: Option<IgnoredHint>,
     sample: Option<Box<str>>,
@@ -348,6 +351,17 @@ impl Verdict {
         if let Some(quota) = quota.into() {
             self.notes_mut().quota = Some(quota);
         }
+        self
+    }
+
+    /// Adds what the attempt really cost, of the named buckets that it names.
+    ///
+    /// The difference to what was taken before is given back, or delays the
+    /// next attempt. What it says of requests does not count: they are taken
+    /// when an attempt is sent.
+    #[must_use]
+    pub fn with_cost(mut self, cost: Cost) -> Self {
+        self.notes_mut().cost = Some(cost);
         self
     }
 
@@ -428,6 +442,16 @@ impl Verdict {
     /// What the answer tells of the quota.
     pub fn quota(&self) -> Option<&Quota> {
         self.notes.as_ref()?.quota.as_ref()
+    }
+
+    /// What the attempt really cost.
+    pub fn cost(&self) -> Option<&Cost> {
+        self.notes.as_ref()?.cost.as_ref()
+    }
+
+    /// Whether there is nothing to it but that the attempt was served.
+    pub(crate) const fn is_plain(&self) -> bool {
+        matches!(self.ruling, Ruling::Accepted) && self.notes.is_none()
     }
 
     /// The service's own error code.

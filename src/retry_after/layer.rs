@@ -1,6 +1,7 @@
 //! The layer and its settings.
 
 use std::{
+    borrow::Cow,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -16,6 +17,7 @@ use crate::{
     body::{RecordBody, ReplayBody},
     classifier::{Classifier, HttpClassifier},
     classify::{ClassifyLayer, TellTimeout},
+    cost::Cost,
     gate::Gate,
     law::LawConfig,
     rate::Rate,
@@ -149,6 +151,15 @@ impl RetryAfterLayer {
         self.with(|settings| settings.how.scope_by(f))
     }
 
+    /// Sets what each attempt of a request takes of its scope's buckets.
+    /// Defaults to one request.
+    pub fn cost_fn<F>(self, f: F) -> Self
+    where
+        F: Fn(&Head<'_>) -> Cost + Send + Sync + 'static,
+    {
+        self.with(|settings| settings.how.cost_by(f))
+    }
+
     /// Sets who judges the answers. Defaults to [`HttpClassifier`], which also
     /// stands in where `classifier` has nothing to say.
     pub fn classifier(self, classifier: impl Classifier) -> Self {
@@ -236,6 +247,11 @@ impl RetryAfterLayer {
     /// [`Policy::max_in_flight`].
     pub fn max_in_flight(self, most: u32) -> Self {
         self.with_policy(|policy| policy.max_in_flight(most))
+    }
+
+    /// Adds a bucket for another unit than requests. See [`Policy::bucket`].
+    pub fn bucket(self, name: impl Into<Cow<'static, str>>, per_second: f64) -> Self {
+        self.with_policy(|policy| policy.bucket(name, per_second))
     }
 
     /// Sets how many calls may wait in one scope. See [`Policy::max_waiters`].

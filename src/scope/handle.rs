@@ -6,7 +6,8 @@ use tokio::time::timeout_at;
 
 use super::{
     Scope, ScopeSnapshot,
-    cell::{After, Sent},
+    after::After,
+    cell::Sent,
     pause::{Answer, Asked, Cause},
     queue::Place,
     settle::{self, Stage},

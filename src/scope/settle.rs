@@ -10,14 +10,15 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Refusal, Scope,
+    after::After,
     awake::Awake,
     believe::Refused,
-    cell::{After, Sent, Tree},
+    cell::{Sent, Tree},
     pause::{Asked, Cause},
     queue::{Ask, Place},
 };
 use crate::{
-    law::{Attempt, Ended},
+    law::{Attempt, Concurrency, Ended},
     observe,
     time::Instant,
     trust::Decision,
@@ -85,6 +86,9 @@ impl Scope {
                 .get_or_insert_default()
                 .count_ignored(ignored.reason);
         }
+        if let Some(quota) = verdict.quota() {
+            tree.know(self, sent, quota, verdict.is_accepted(), now);
+        }
         let throttled = match verdict.ruling() {
             Ruling::Accepted => {
                 tree.accepted(self, sent, now, &mut after);
@@ -142,6 +146,10 @@ impl Scope {
         self.root.lock().forecast(self, ask, now)
     }
 
+    pub(super) fn in_flight(&self) -> u32 {
+        u32::try_from(self.flight.in_flight()).unwrap_or(u32::MAX)
+    }
+
     /// How many levels up from the leaf `level` is.
     fn height(&self, level: Level) -> usize {
         let depth = self.segments.len();
@@ -194,8 +202,15 @@ impl Tree {
             } else if stale && sent.probes & (1 << i) != 0 {
                 awake.gate.probe_withdrawn();
             }
-            let attempt = Attempt::new(sent.at, now, Ended::Accepted).stale(stale);
-            if teach(awake, attempt) {
+            let in_flight = level.in_flight();
+            let attempt = Attempt::new(sent.at, now, Ended::Accepted)
+                .stale(stale)
+                .in_flight(in_flight);
+            let old = awake.limit(now);
+            if let Some(concurrency) = &mut awake.concurrency {
+                concurrency.accepted(in_flight);
+            }
+            if teach(awake, attempt) || awake.limit(now) > old {
                 after.changed.push(Arc::clone(level));
             }
             tell_broken(awake, level, after);
@@ -289,10 +304,31 @@ impl Tree {
             kind: throttle.kind,
             asked,
         };
-        let waiting = awake.queue.waiting() > 0;
+        let in_flight = level.in_flight();
         let attempt = Attempt::new(sent.at, now, ended)
             .stale(stale)
-            .waiting(waiting);
+            .waiting(awake.queue.waiting() > 0)
+            .in_flight(in_flight);
+        if throttle.kind == ThrottleKind::ConcurrencyLimited && call.stage != Stage::Meanwhile {
+            match &mut awake.concurrency {
+                Some(concurrency) => concurrency.refused(in_flight),
+                None => awake.concurrency = Some(Concurrency::new(in_flight)),
+            }
+            scope.root.word.limit();
+            // As long as others are served, a slot will come free, and that is
+            // all there is to wait for.
+            if asked.is_none() && in_flight > 1 && !was_probe && first {
+                if let Some(pace) = &mut awake.pace {
+                    pace.on_attempt(&attempt);
+                }
+                return Throttled {
+                    epoch: node.epoch.max(1),
+                    free: call.before == 0,
+                    stale,
+                    not_before: now + awake.gate.backoff(policy),
+                };
+            }
+        }
         let mut pause = None;
         if was_probe {
             awake.gate.probe_withdrawn();
@@ -319,10 +355,19 @@ impl Tree {
             }
             pause = Some(awake.decide(throttle, now, policy));
         }
-        if call.stage != Stage::Meanwhile
-            && let Some(pace) = &mut awake.pace
-        {
-            pace.on_attempt(&attempt);
+        if call.stage != Stage::Meanwhile {
+            if let Some(pace) = &mut awake.pace {
+                pace.on_attempt(&attempt);
+            }
+            let sent = level.flight.total();
+            let served = sent.saturating_sub(node.throttled);
+            awake.tally.window(node.meter.in_window(now, served));
+            if awake.tally.refused(now, sent, node.throttled) {
+                after.contested.push(Arc::clone(level));
+            }
+        }
+        if awake.limit(now).is_some() && !scope.root.word.read().is_limited() {
+            scope.root.word.limit();
         }
         if let Some(decision) = pause {
             let until = now + decision.wait;

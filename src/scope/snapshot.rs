@@ -36,6 +36,10 @@ pub struct ScopeSnapshot {
     pub rate: Option<f64>,
     /// How many attempts may be in flight.
     pub limit: Option<u32>,
+    /// The most that the server accepted in 60 s; `None` until it refused.
+    pub observed_ceiling: Option<u64>,
+    /// A rate to set by hand, in requests per second: 80 % of that ceiling.
+    pub suggested_rate: Option<f64>,
 }
 
 impl ScopeSnapshot {
@@ -60,6 +64,8 @@ impl ScopeSnapshot {
             paused: Duration::ZERO,
             rate: None,
             limit: None,
+            observed_ceiling: None,
+            suggested_rate: None,
         };
         let mut tree = scope.root.lock();
         let Some(node) = tree.node(scope) else {
@@ -77,7 +83,11 @@ impl ScopeSnapshot {
             snapshot.paused_for = closed.map(|until| until - now);
             snapshot.paused = awake.ended_pauses(now);
             snapshot.rate = awake.pace.as_mut().map(|pace| pace.rate(now).get());
-            snapshot.limit = awake.limit;
+            snapshot.limit = awake.limit(now);
+            if node.throttled > 0 {
+                snapshot.observed_ceiling = awake.tally.ceiling();
+                snapshot.suggested_rate = awake.tally.suggested_rate();
+            }
         }
         snapshot
     }

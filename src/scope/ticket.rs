@@ -9,11 +9,13 @@ use std::{
 
 use super::{
     Scope, Slot,
-    cell::{Admission, Queued, Sent},
-    queue::{Ask, Grant, Place, WaiterId},
+    cell::{Admission, Sent},
+    queue::{Ask, Costs, Grant, Place, WaiterId},
     settle::{Stage, Throttled},
+    wait::Queued,
 };
 use crate::{
+    cost::Cost,
     error::{Error, ErrorKind},
     scope_key::ScopeKey,
     time::Instant,
@@ -82,6 +84,7 @@ pub struct Ticket {
     pays: bool,
     mode: Mode,
     stage: Stage,
+    costs: Costs,
 }
 
 /// What a ticket holds.
@@ -129,6 +132,7 @@ impl Ticket {
             pays: false,
             mode: Mode::Govern,
             stage: Stage::Whole,
+            costs: Costs::ONE,
         }
     }
 
@@ -159,6 +163,10 @@ impl Ticket {
 
     pub(crate) fn set_deadline(&mut self, deadline: Instant) {
         self.deadline = deadline;
+    }
+
+    pub(crate) fn set_cost(&mut self, cost: &Cost) {
+        self.costs = Costs::of(cost, &self.scope.root.common.policy);
     }
 
     pub(crate) fn set_mode(&mut self, mode: Mode) {
@@ -200,6 +208,7 @@ impl Ticket {
             deadline: self.deadline,
             throttled: self.throttled,
             pays: self.pays,
+            costs: self.costs,
         }
     }
 
@@ -324,7 +333,7 @@ impl Ticket {
             Ok(Some(_)) => {}
             held_back => {
                 self.hold = Hold::Nothing;
-                self.scope.give_back(grant);
+                self.scope.give_back(&self.costs, grant);
                 return held_back.map(|_| false);
             }
         }
@@ -358,7 +367,7 @@ impl Ticket {
     pub(crate) fn step_aside(&mut self) {
         match std::mem::replace(&mut self.hold, Hold::Nothing) {
             Hold::Place(id, _) => self.scope.leave(id),
-            Hold::Grant(grant) => self.scope.give_back(grant),
+            Hold::Grant(grant) => self.scope.give_back(&self.costs, grant),
             held => self.hold = held,
         }
     }
@@ -374,8 +383,11 @@ impl Ticket {
         };
         self.hold = Hold::Slot(sent);
         let dormant = !self.scope.root.word.read().is_awake();
-        if dormant && verdict.is_accepted() && verdict.ignored().is_none() {
+        if dormant && verdict.is_plain() {
             return;
+        }
+        if let Some(actual) = verdict.cost() {
+            self.scope.correct(&self.costs, actual);
         }
         if let Some(throttled) = self.settle_as(&sent, self.stage, verdict) {
             self.throttled = throttled.epoch;
@@ -493,7 +505,7 @@ impl Drop for Ticket {
         match self.hold {
             Hold::Nothing => {}
             Hold::Place(id, _) => self.scope.leave(id),
-            Hold::Grant(grant) => self.scope.give_back(grant),
+            Hold::Grant(grant) => self.scope.give_back(&self.costs, grant),
             Hold::Flight(sent) => {
                 self.scope.lost(&sent);
                 self.scope.release();
