@@ -175,12 +175,12 @@ where
     fn call(&mut self, scoped: Scoped<Request<B>>) -> Self::Future {
         let Scoped {
             mut request,
-            ticket,
+            mut ticket,
         } = scoped;
         let settings = &*self.settings;
         let options = request.extensions().get::<CallOptions>();
         let handle = request.extensions().get::<OutcomeHandle>();
-        let told = handle.map(|handle| Box::new(Told::new(handle.clone())));
+        let told = handle.map(|handle| Box::new(Told::new(handle.clone(), ticket.progress(0))));
         let marked = options.is_some_and(|options| options.idempotent);
         let max_attempts = options
             .and_then(|options| options.attempts)
