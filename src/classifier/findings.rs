@@ -8,8 +8,7 @@ use super::Receipt;
 use crate::{
     hint::{self, Dimension},
     verdict::{
-        Exhausted, Hint, IgnoredHint, IgnoredReason, Level, Ruling, Throttle, ThrottleKind,
-        Verdict,
+        Exhausted, Hint, IgnoredHint, IgnoredReason, Level, Ruling, Throttle, ThrottleKind, Verdict,
     },
 };
 

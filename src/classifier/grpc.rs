@@ -166,13 +166,24 @@ fn refused(fields: &HeaderMap, trailers_only: bool, kind: ThrottleKind) -> Verdi
 /// The wait of a pushback; an error if it forbids to come back.
 fn pushback(fields: &HeaderMap) -> Option<Result<Hint, IgnoredHint>> {
     let value = fields.get(PUSHBACK)?;
-    let millis = value.to_str().ok().and_then(|text| text.trim().parse::<i32>().ok());
+    let millis = value
+        .to_str()
+        .ok()
+        .and_then(|text| text.trim().parse::<i32>().ok());
     Some(match millis.map(u64::try_from) {
         Some(Ok(millis)) => {
             Ok(Hint::new(Duration::from_millis(millis), PUSHBACK).raw(value.as_bytes()))
         }
-        Some(Err(_)) => Err(IgnoredHint::new(PUSHBACK, value.as_bytes(), IgnoredReason::Sentinel)),
-        None => Err(IgnoredHint::new(PUSHBACK, value.as_bytes(), IgnoredReason::Unreadable)),
+        Some(Err(_)) => Err(IgnoredHint::new(
+            PUSHBACK,
+            value.as_bytes(),
+            IgnoredReason::Sentinel,
+        )),
+        None => Err(IgnoredHint::new(
+            PUSHBACK,
+            value.as_bytes(),
+            IgnoredReason::Unreadable,
+        )),
     })
 }
 
@@ -197,7 +208,11 @@ impl Details {
         let Some(value) = fields.get(DETAILS) else {
             return details;
         };
-        let value = value.as_bytes().split(|b| *b == b',').next().unwrap_or_default();
+        let value = value
+            .as_bytes()
+            .split(|b| *b == b',')
+            .next()
+            .unwrap_or_default();
         let Ok(bytes) = BASE64.decode(value.trim_ascii()) else {
             return details;
         };
@@ -234,7 +249,9 @@ impl Details {
             let id = &violation.quota_id;
             let text = violation.description.to_ascii_lowercase();
             let in_text = ["daily", "per day", "monthly", "per month"];
-            ["PerDay", "PerMonth"].iter().any(|window| id.contains(window))
+            ["PerDay", "PerMonth"]
+                .iter()
+                .any(|window| id.contains(window))
                 || (id.is_empty() && in_text.iter().any(|window| text.contains(window)))
         };
         if self.violations.iter().any(is_long) || self.reason == "QUOTA_EXHAUSTED" {
@@ -257,7 +274,10 @@ impl Details {
 
     /// Whom the quota is for, by the form that the subject has by convention.
     fn level(&self) -> Level {
-        let subject = self.violations.first().map_or("", |violation| &violation.subject);
+        let subject = self
+            .violations
+            .first()
+            .map_or("", |violation| &violation.subject);
         match subject.split(':').next() {
             Some("clientip") => Level::ROOT,
             Some("project") => Level::Credential,
@@ -277,9 +297,9 @@ mod tests {
 
     fn head(fields: &[(&str, &str)]) -> Parts {
         let response = Response::builder().header(CONTENT_TYPE, "application/grpc");
-        let response = fields
-            .iter()
-            .fold(response, |response, (name, value)| response.header(*name, *value));
+        let response = fields.iter().fold(response, |response, (name, value)| {
+            response.header(*name, *value)
+        });
         response.body(()).unwrap().into_parts().0
     }
 
@@ -354,9 +374,8 @@ mod tests {
     #[test]
     fn a_pushback_comes_before_a_delay_and_may_forbid_to_repeat() {
         let info = retry_info(34, 0);
-        let judge = |pushback| {
-            in_trailers(&[(STATUS, "14"), (PUSHBACK, pushback), (DETAILS, &info)])
-        };
+        let judge =
+            |pushback| in_trailers(&[(STATUS, "14"), (PUSHBACK, pushback), (DETAILS, &info)]);
         let verdict = judge("1500");
         assert_eq!(throttle(&verdict).kind, ThrottleKind::Overloaded);
         assert_eq!(throttle(&verdict).retry, RetryAdvice::Unprocessed);
@@ -377,8 +396,14 @@ mod tests {
 
     #[test]
     fn without_a_hint_nothing_is_repeated_that_is_not_marked() {
-        for (status, kind) in [("8", ThrottleKind::Unknown), ("14", ThrottleKind::Overloaded)] {
-            for verdict in [trailers_only(&[(STATUS, status)]), in_trailers(&[(STATUS, status)])] {
+        for (status, kind) in [
+            ("8", ThrottleKind::Unknown),
+            ("14", ThrottleKind::Overloaded),
+        ] {
+            for verdict in [
+                trailers_only(&[(STATUS, status)]),
+                in_trailers(&[(STATUS, status)]),
+            ] {
                 assert_eq!(throttle(&verdict), &Throttle::new(kind));
             }
         }
@@ -391,7 +416,10 @@ mod tests {
             ("", "Daily Limit for read operations exceeded"),
         ] {
             let verdict = trailers_only(&[(STATUS, "8"), (DETAILS, &violation(id, description))]);
-            assert!(matches!(verdict.ruling(), Ruling::Exhausted(_)), "{id} {description}");
+            assert!(
+                matches!(verdict.ruling(), Ruling::Exhausted(_)),
+                "{id} {description}"
+            );
         }
         let minute = violation("RequestsPerMinutePerProject", "not your daily limit");
         let verdict = trailers_only(&[(STATUS, "8"), (DETAILS, &minute)]);
@@ -422,13 +450,21 @@ mod tests {
         let negative = retry_info(-5, 0);
         for details in [&*negative, "!!!", "AAAA", "////", &"A".repeat(5000)] {
             let verdict = trailers_only(&[(STATUS, "8"), (DETAILS, details)]);
-            assert_eq!(throttle(&verdict), &Throttle::new(ThrottleKind::Unknown), "{details}");
+            assert_eq!(
+                throttle(&verdict),
+                &Throttle::new(ThrottleKind::Unknown),
+                "{details}"
+            );
         }
     }
 
     #[test]
     fn what_is_no_grpc_is_left_to_the_general_rules() {
-        let (head, ()) = Response::builder().status(503).body(()).unwrap().into_parts();
+        let (head, ()) = Response::builder()
+            .status(503)
+            .body(())
+            .unwrap()
+            .into_parts();
         let phase = GrpcClassifier::new().head(&head, &Receipt::at(UNIX_EPOCH));
         assert_eq!(phase, None);
     }

@@ -73,12 +73,15 @@ pub(super) fn judge(head: &Parts, at: &Receipt<'_>) -> Verdict {
 /// How the server ruled, by the general rules.
 pub(super) fn ruling(head: &Parts, dimensions: &[Dimension]) -> Ruling {
     let throttled = |kind| Ruling::Throttled(Throttle::new(kind));
-    let names_wait =
-        || head.headers.contains_key(RETRY_AFTER) || hint::spent(dimensions).is_some();
+    let names_wait = || head.headers.contains_key(RETRY_AFTER) || hint::spent(dimensions).is_some();
     match head.status {
         StatusCode::TOO_MANY_REQUESTS => {
             let is_told = names_wait() || !dimensions.is_empty();
-            throttled(if is_told { ThrottleKind::RateLimited } else { ThrottleKind::Unknown })
+            throttled(if is_told {
+                ThrottleKind::RateLimited
+            } else {
+                ThrottleKind::Unknown
+            })
         }
         StatusCode::SERVICE_UNAVAILABLE if names_wait() => throttled(ThrottleKind::Overloaded),
         status => unthrottled(status),

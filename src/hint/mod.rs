@@ -11,11 +11,11 @@ mod retry_after;
 #[cfg(feature = "providers")]
 mod unit;
 
+#[cfg(feature = "providers")]
+pub(crate) use self::number::units;
 pub use self::retry_after::retry_after;
 #[cfg(feature = "providers")]
 pub use self::unit::Unit;
-#[cfg(feature = "providers")]
-pub(crate) use self::number::units;
 pub(crate) use self::{
     clock::ServerClock,
     dimension::{Dimension, Remaining, spent, told},

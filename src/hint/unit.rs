@@ -109,7 +109,11 @@ mod tests {
             (Unit::Timestamp, "2026-10-05T17:59:59.5+00:00", 0),
         ] {
             let wait = read(unit, text).unwrap();
-            assert_eq!(wait.as_nanos().div_ceil(1_000_000), millis, "{unit:?} {text}");
+            assert_eq!(
+                wait.as_nanos().div_ceil(1_000_000),
+                millis,
+                "{unit:?} {text}"
+            );
         }
     }
 

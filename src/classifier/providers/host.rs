@@ -39,7 +39,9 @@ impl Host {
             return false;
         };
         host.as_bytes().get(dot) == Some(&b'.')
-            && host.get(dot + 1..).is_some_and(|end| end.eq_ignore_ascii_case(&self.name))
+            && host
+                .get(dot + 1..)
+                .is_some_and(|end| end.eq_ignore_ascii_case(&self.name))
     }
 }
 
@@ -52,7 +54,11 @@ pub(super) struct Hosts {
 
 impl Hosts {
     pub(super) fn insert(&mut self, host: &Host, index: usize) {
-        let map = if host.below { &mut self.below } else { &mut self.exact };
+        let map = if host.below {
+            &mut self.below
+        } else {
+            &mut self.exact
+        };
         map.insert(host.name.clone(), index);
     }
 
@@ -70,7 +76,9 @@ impl Hosts {
     fn find_lower(&self, host: &str) -> Option<usize> {
         let parents = host.match_indices('.').map(|(dot, _)| &host[dot + 1..]);
         let exact = self.exact.get(host);
-        exact.or_else(|| parents.filter_map(|parent| self.below.get(parent)).next()).copied()
+        exact
+            .or_else(|| parents.filter_map(|parent| self.below.get(parent)).next())
+            .copied()
     }
 }
 
@@ -103,7 +111,10 @@ mod tests {
     #[test]
     fn the_nearest_entry_is_found() {
         let mut hosts = Hosts::default();
-        for (index, host) in ["*.acme.test", "api.acme.test", "*.eu.acme.test"].iter().enumerate() {
+        for (index, host) in ["*.acme.test", "api.acme.test", "*.eu.acme.test"]
+            .iter()
+            .enumerate()
+        {
             hosts.insert(&Host::new((*host).into()), index);
         }
         for (host, index) in [

@@ -26,7 +26,11 @@ impl<'a> Judge<'a> {
         answer: &'a Answer<'a>,
         at: &'a Receipt<'a>,
     ) -> Self {
-        Self { profile, answer, at }
+        Self {
+            profile,
+            answer,
+            at,
+        }
     }
 
     pub(super) fn verdict(&self) -> Verdict {
@@ -36,10 +40,15 @@ impl<'a> Judge<'a> {
         let meaning = self.meaning();
         let dimensions = self.dimensions(&clock, meaning);
         let ruling = match meaning {
-            Some(meaning) => meaning.ruling().unwrap_or_else(|| http::unthrottled(head.status)),
+            Some(meaning) => meaning
+                .ruling()
+                .unwrap_or_else(|| http::unthrottled(head.status)),
             None => http::ruling(head, &dimensions),
         };
-        let mut findings = Findings { dimensions, ..Findings::new(ruling) };
+        let mut findings = Findings {
+            dimensions,
+            ..Findings::new(ruling)
+        };
         findings.read_retry_after(head, self.at);
         if findings.is_refusal() {
             self.read_waits(&mut findings, &clock);
@@ -51,8 +60,12 @@ impl<'a> Judge<'a> {
 
     /// What the first rule that holds says.
     fn meaning(&self) -> Option<&'a Meaning> {
-        let holds = |(test, _): &&(Test, Meaning)| test.holds( self.answer, &self.profile.codes);
-        self.profile.rules.iter().find(holds).map(|(_, meaning)| meaning)
+        let holds = |(test, _): &&(Test, Meaning)| test.holds(self.answer, &self.profile.codes);
+        self.profile
+            .rules
+            .iter()
+            .find(holds)
+            .map(|(_, meaning)| meaning)
     }
 
     fn dimensions(&self, clock: &ServerClock<'_>, meaning: Option<&Meaning>) -> Vec<Dimension> {
@@ -86,7 +99,10 @@ impl<'a> Judge<'a> {
         let (in_body, in_head): (Vec<_>, Vec<_>) =
             self.profile.waits.iter().partition(|wait| wait.in_body());
         let read = |wait: &Wait| self.read_wait(wait, clock);
-        let wait = in_head.into_iter().find_map(read).or_else(|| findings.wait.take());
+        let wait = in_head
+            .into_iter()
+            .find_map(read)
+            .or_else(|| findings.wait.take());
         findings.wait = wait.or_else(|| in_body.into_iter().find_map(read));
         if findings.wait.is_none() && findings.ignored.is_none() {
             findings.ignored = self.unreadable();
@@ -95,7 +111,11 @@ impl<'a> Judge<'a> {
 
     fn read_wait(&self, wait: &Wait, clock: &ServerClock<'_>) -> Option<Hint> {
         match wait {
-            Wait::Read { source, unit, positive } => {
+            Wait::Read {
+                source,
+                unit,
+                positive,
+            } => {
                 let mut longest: Option<Hint> = None;
                 source.find(self.answer, |text| {
                     let wait = unit.read(text, clock)?;
@@ -107,7 +127,11 @@ impl<'a> Judge<'a> {
                 });
                 longest
             }
-            Wait::Refill { needed, available, rate } => {
+            Wait::Refill {
+                needed,
+                available,
+                rate,
+            } => {
                 let number = |source: &Source| {
                     source.find(self.answer, |text| {
                         text.parse().ok().filter(|number: &f64| number.is_finite())
@@ -123,7 +147,12 @@ impl<'a> Judge<'a> {
     /// A wait that is there but could not be read.
     fn unreadable(&self) -> Option<IgnoredHint> {
         self.profile.waits.iter().find_map(|wait| {
-            let Wait::Read { source, positive: false, .. } = wait else {
+            let Wait::Read {
+                source,
+                positive: false,
+                ..
+            } = wait
+            else {
                 return None;
             };
             source.find(self.answer, |text| {
@@ -150,7 +179,9 @@ impl<'a> Judge<'a> {
         }
         let first = |sources: &[Source]| {
             let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-            sources.iter().find_map(|source| source.find(self.answer, text))
+            sources
+                .iter()
+                .find_map(|source| source.find(self.answer, text))
         };
         if let Some(code) = first(&self.profile.codes) {
             verdict = verdict.with_code(code.trim());

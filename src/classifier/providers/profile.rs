@@ -103,7 +103,8 @@ impl Profile {
 
     /// Adds several hosts, see [`host`](Self::host).
     pub fn hosts<T: Into<Text>>(mut self, hosts: impl IntoIterator<Item = T>) -> Self {
-        self.hosts.extend(hosts.into_iter().map(|host| Host::new(host.into())));
+        self.hosts
+            .extend(hosts.into_iter().map(|host| Host::new(host.into())));
         self
     }
 
@@ -149,21 +150,33 @@ impl Profile {
     /// reset of a quota.
     pub fn wait(mut self, source: Source, unit: Unit) -> Self {
         let positive = false;
-        self.waits.push(Wait::Read { source, unit, positive });
+        self.waits.push(Wait::Read {
+            source,
+            unit,
+            positive,
+        });
         self
     }
 
     /// Adds a [`wait`](Self::wait) of which zero means that there is none.
     pub fn positive_wait(mut self, source: Source, unit: Unit) -> Self {
         let positive = true;
-        self.waits.push(Wait::Read { source, unit, positive });
+        self.waits.push(Wait::Read {
+            source,
+            unit,
+            positive,
+        });
         self
     }
 
     /// Adds a wait that follows from a bucket that is refilled: the units that
     /// are `needed` less those `available`, at `rate` units a second.
     pub fn wait_for_refill(mut self, needed: Source, available: Source, rate: Source) -> Self {
-        self.waits.push(Wait::Refill { needed, available, rate });
+        self.waits.push(Wait::Refill {
+            needed,
+            available,
+            rate,
+        });
         self
     }
 
@@ -221,7 +234,10 @@ impl Profile {
             400.. => self.reads_bodies(),
             _ => {
                 let path = at.requested().map_or("", Uri::path);
-                let is_read = self.successes.iter().any(|suffix| path.ends_with(&**suffix));
+                let is_read = self
+                    .successes
+                    .iter()
+                    .any(|suffix| path.ends_with(&**suffix));
                 is_read && (media.contains("json") || media.contains("xml"))
             }
         }
@@ -251,7 +267,9 @@ impl Profile {
 
     /// Whether one of its rules calls a refusal unprocessed.
     pub(super) fn has_unprocessed(&self) -> bool {
-        self.rules.iter().any(|(_, meaning)| meaning.is_unprocessed())
+        self.rules
+            .iter()
+            .any(|(_, meaning)| meaning.is_unprocessed())
     }
 }
 
@@ -284,5 +302,7 @@ impl Wait {
 
 pub(super) fn media_type(head: &Parts) -> &str {
     let value = head.headers.get(http::header::CONTENT_TYPE);
-    value.and_then(|value| value.to_str().ok()).unwrap_or_default()
+    value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
 }

@@ -60,7 +60,11 @@ impl QuotaFields {
 
     /// The three header fields that many services have: limit, remaining, and
     /// reset in `unit`.
-    pub fn headers(name: impl Into<Text>, [limit, remaining, reset]: [&str; 3], unit: Unit) -> Self {
+    pub fn headers(
+        name: impl Into<Text>,
+        [limit, remaining, reset]: [&str; 3],
+        unit: Unit,
+    ) -> Self {
         Self::new(name)
             .limit(super::header(limit))
             .remaining(super::header(remaining))
@@ -138,7 +142,11 @@ impl QuotaFields {
         clock: &ServerClock<'_>,
         dimensions: &mut Vec<Dimension>,
     ) {
-        if self.when.as_ref().is_some_and(|test| !test.holds(answer, &[])) {
+        if self
+            .when
+            .as_ref()
+            .is_some_and(|test| !test.holds(answer, &[]))
+        {
             return;
         }
         let Some(prefix) = &self.each else {
@@ -172,7 +180,11 @@ impl QuotaFields {
         let reset = self.resets.iter().find_map(|(source, unit)| {
             let read = |text: &str| {
                 let wait = unit.read(text, clock)?;
-                let name = if self.each.is_some() { name.clone() } else { source.name() };
+                let name = if self.each.is_some() {
+                    name.clone()
+                } else {
+                    source.name()
+                };
                 Some(Hint::new(wait, name).raw(text.as_bytes()))
             };
             source.find(answer, read)

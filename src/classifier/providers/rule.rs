@@ -85,7 +85,9 @@ impl Check {
     fn holds(&self, answer: &Answer<'_>, codes: &[Source]) -> bool {
         let is = |source: &Source, values: &[Text]| {
             let is_one = |text: &str| values.iter().any(|value| value.eq_ignore_ascii_case(text));
-            source.find(answer, |text| is_one(text.trim()).then_some(())).is_some()
+            source
+                .find(answer, |text| is_one(text.trim()).then_some(()))
+                .is_some()
         };
         match self {
             Self::Status(statuses) => statuses.contains(&answer.head.status.as_u16()),
@@ -94,7 +96,10 @@ impl Check {
             Self::Contains(source, parts) => {
                 let has_one = |text: &str| {
                     let text = text.to_ascii_lowercase();
-                    parts.iter().any(|part| text.contains(&**part)).then_some(())
+                    parts
+                        .iter()
+                        .any(|part| text.contains(&**part))
+                        .then_some(())
                 };
                 source.find(answer, has_one).is_some()
             }
@@ -198,7 +203,10 @@ impl Meaning {
         let level = self.level.unwrap_or_default();
         Some(match self.sort {
             Sort::Throttle(kind) => {
-                let throttle = Throttle::new(kind).level(level).ban(self.ban).retry(self.retry);
+                let throttle = Throttle::new(kind)
+                    .level(level)
+                    .ban(self.ban)
+                    .retry(self.retry);
                 Ruling::Throttled(throttle)
             }
             Sort::Exhausted => Ruling::Exhausted(Exhausted {

@@ -153,9 +153,9 @@ impl Source {
     pub(super) fn name(&self) -> Text {
         match &self.place {
             Place::Status => "status".into(),
-            Place::Header(name) | Place::HeaderJson(name, _) => {
-                name.as_ref().map_or(Text::from(""), |name| name.as_str().to_owned().into())
-            }
+            Place::Header(name) | Place::HeaderJson(name, _) => name
+                .as_ref()
+                .map_or(Text::from(""), |name| name.as_str().to_owned().into()),
             Place::Json(pointer) => pointer.to_string().into(),
             Place::Text => "body".into(),
             Place::AtHand => "field".into(),
@@ -178,7 +178,9 @@ impl Source {
             Place::Status => read(answer.head.status.as_str()),
             Place::Header(name) => {
                 let values = answer.head.headers.get_all(name.as_ref()?).iter();
-                values.filter_map(|value| value.to_str().ok()).find_map(read)
+                values
+                    .filter_map(|value| value.to_str().ok())
+                    .find_map(read)
             }
             Place::HeaderJson(name, pointer) => {
                 let value = answer.head.headers.get(name.as_ref()?)?;
@@ -210,7 +212,11 @@ struct Pointer(Box<[Box<str>]>);
 impl Pointer {
     fn new(pointer: &str) -> Self {
         let steps = pointer.split('/').skip(1);
-        Self(steps.map(|step| step.replace("~1", "/").replace("~0", "~").into()).collect())
+        Self(
+            steps
+                .map(|step| step.replace("~1", "/").replace("~0", "~").into())
+                .collect(),
+        )
     }
 
     fn find<T>(&self, value: &Value, read: &mut impl FnMut(&str) -> Option<T>) -> Option<T> {
@@ -245,9 +251,9 @@ fn walk<T>(
         Value::Array(items) if &**step == "*" => {
             items.iter().find_map(|item| walk(steps, item, read))
         }
-        Value::Object(members) if &**step == "*" => {
-            members.values().find_map(|member| walk(steps, member, read))
-        }
+        Value::Object(members) if &**step == "*" => members
+            .values()
+            .find_map(|member| walk(steps, member, read)),
         Value::Array(items) => walk(steps, items.get(step.parse::<usize>().ok()?)?, read),
         Value::Object(members) => walk(steps, members.get(&**step)?, read),
         _ => None,
@@ -263,7 +269,9 @@ mod tests {
     fn find(source: &Source, fields: &[(&str, &str)], body: &str) -> Option<String> {
         let response = fields
             .iter()
-            .fold(Response::builder(), |response, (name, value)| response.header(*name, *value));
+            .fold(Response::builder(), |response, (name, value)| {
+                response.header(*name, *value)
+            });
         let (head, ()) = response.body(()).unwrap().into_parts();
         let answer = Answer::new(&head, Some(body.as_bytes()));
         source.find(&answer, |text| Some(text.to_owned()))
@@ -283,14 +291,21 @@ mod tests {
             ("/a/b/x", None),
             ("", None),
         ] {
-            assert_eq!(find(&json(pointer), &[], body).as_deref(), expected, "{pointer}");
+            assert_eq!(
+                find(&json(pointer), &[], body).as_deref(),
+                expected,
+                "{pointer}"
+            );
         }
     }
 
     #[test]
     fn an_array_of_bodies_is_looked_into() {
         let body = r#"[{"error":{"status":"X"}}]"#;
-        assert_eq!(find(&json("/error/status"), &[], body).as_deref(), Some("X"));
+        assert_eq!(
+            find(&json("/error/status"), &[], body).as_deref(),
+            Some("X")
+        );
         assert_eq!(find(&json("/error/code"), &[], body), None);
     }
 
@@ -306,7 +321,11 @@ mod tests {
             (header("b").between("y=", ";"), None),
             (header("no name"), None),
         ] {
-            assert_eq!(find(&source, &fields, "").as_deref(), expected, "{source:?}");
+            assert_eq!(
+                find(&source, &fields, "").as_deref(),
+                expected,
+                "{source:?}"
+            );
         }
     }
 
@@ -320,7 +339,15 @@ mod tests {
     #[test]
     fn what_is_no_json_has_no_members() {
         let nested = "[".repeat(200) + &"]".repeat(200);
-        for body in ["", "{", "\u{1f}\u{8b}", "<a/>", "{\"a\":1", "1e999", &nested] {
+        for body in [
+            "",
+            "{",
+            "\u{1f}\u{8b}",
+            "<a/>",
+            "{\"a\":1",
+            "1e999",
+            &nested,
+        ] {
             assert_eq!(find(&json("/a"), &[], body), None, "{body}");
             assert_eq!(find(&json("/*/a"), &[], body), None, "{body}");
         }

@@ -31,7 +31,10 @@ pub fn aws() -> Profile {
             Meaning::CONCURRENCY_LIMITED.unprocessed(),
         )
         // API Gateway: a usage plan's quota, which has no code of its own.
-        .rule(status([429]).and(json("/message").is(["Limit Exceeded"])), Meaning::EXHAUSTED)
+        .rule(
+            status([429]).and(json("/message").is(["Limit Exceeded"])),
+            Meaning::EXHAUSTED,
+        )
         .rule(code(["ServiceQuotaExceededException"]), Meaning::EXHAUSTED)
         .rule(code(["ModelNotReadyException"]), Meaning::OVERLOADED)
         .rule(
@@ -64,7 +67,11 @@ pub fn aws() -> Profile {
 /// `graph.microsoft.com`: <https://learn.microsoft.com/graph/throttling>.
 pub fn msgraph() -> Profile {
     Profile::new("msgraph")
-        .hosts(["graph.microsoft.com", "graph.microsoft.us", "dod-graph.microsoft.us"])
+        .hosts([
+            "graph.microsoft.com",
+            "graph.microsoft.us",
+            "dod-graph.microsoft.us",
+        ])
         .host("microsoftgraph.chinacloudapi.cn")
         .code(json("/error/code"))
         .rule(status([429]), RATE_LIMITED)
@@ -81,7 +88,11 @@ pub fn azure_resource_manager() -> Profile {
         QuotaFields::new(of).remaining(field)
     };
     Profile::new("azure-resource-manager")
-        .hosts(["management.azure.com", "management.usgovcloudapi.net", "management.chinacloudapi.cn"])
+        .hosts([
+            "management.azure.com",
+            "management.usgovcloudapi.net",
+            "management.chinacloudapi.cn",
+        ])
         .code(json("/error/code"))
         .rule(status([429]), RATE_LIMITED)
         .rule(status([503]), Meaning::OVERLOADED)
@@ -97,7 +108,11 @@ pub fn azure_resource_manager() -> Profile {
 /// units is not carried out; 449 is two writers at one document.
 pub fn azure_cosmos() -> Profile {
     Profile::new("azure-cosmos")
-        .hosts(["*.documents.azure.com", "*.documents.azure.cn", "*.documents.azure.us"])
+        .hosts([
+            "*.documents.azure.com",
+            "*.documents.azure.cn",
+            "*.documents.azure.us",
+        ])
         .code(header("x-ms-substatus"))
         .code(json("/code"))
         .rule(status([429]), RATE_LIMITED.unprocessed())
@@ -125,12 +140,24 @@ pub fn cloudflare() -> Profile {
 /// `*.okta.com`: <https://developer.okta.com/docs/reference/rate-limits/>. A limit
 /// of zero is one on requests at once, and its reset only a suggestion.
 pub fn okta() -> Profile {
-    let fields = ["x-rate-limit-limit", "x-rate-limit-remaining", "x-rate-limit-reset"];
+    let fields = [
+        "x-rate-limit-limit",
+        "x-rate-limit-remaining",
+        "x-rate-limit-reset",
+    ];
     let limit = || header("x-rate-limit-limit");
     Profile::new("okta")
-        .hosts(["*.okta.com", "*.oktapreview.com", "*.okta-emea.com", "*.okta-gov.com"])
+        .hosts([
+            "*.okta.com",
+            "*.oktapreview.com",
+            "*.okta-emea.com",
+            "*.okta-gov.com",
+        ])
         .code(json("/errorCode"))
-        .rule(status([429]).and(limit().is(["0"])), Meaning::CONCURRENCY_LIMITED)
+        .rule(
+            status([429]).and(limit().is(["0"])),
+            Meaning::CONCURRENCY_LIMITED,
+        )
         .rule(status([429]), RATE_LIMITED)
         .quota(QuotaFields::headers("requests", fields, Unit::Unix))
         .request_id(header("x-okta-request-id"))
@@ -141,9 +168,18 @@ pub fn okta() -> Profile {
 /// older `RateLimit` fields, without a reset; `X-Retry-After` was a Unix time
 /// until 2025.
 pub fn docker_hub() -> Profile {
-    let fields = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+    let fields = [
+        "x-ratelimit-limit",
+        "x-ratelimit-remaining",
+        "x-ratelimit-reset",
+    ];
     Profile::new("docker-hub")
-        .hosts(["registry-1.docker.io", "index.docker.io", "auth.docker.io", "hub.docker.com"])
+        .hosts([
+            "registry-1.docker.io",
+            "index.docker.io",
+            "auth.docker.io",
+            "hub.docker.com",
+        ])
         .code(json("/errors/*/code"))
         .rule(status([429]), RATE_LIMITED.level(Level::Credential))
         .wait(header("x-retry-after"), Unit::Seconds)
@@ -153,12 +189,19 @@ pub fn docker_hub() -> Profile {
 /// `api.sendgrid.com`: an account without credits is told of by a 401 and its
 /// message.
 pub fn sendgrid() -> Profile {
-    let fields = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+    let fields = [
+        "x-ratelimit-limit",
+        "x-ratelimit-remaining",
+        "x-ratelimit-reset",
+    ];
     let message = || json("/errors/*/message");
     Profile::new("sendgrid")
         .host("api.sendgrid.com")
         .code(status_code())
-        .rule(message().contains(["Maximum credits exceeded"]), Meaning::EXHAUSTED)
+        .rule(
+            message().contains(["Maximum credits exceeded"]),
+            Meaning::EXHAUSTED,
+        )
         .rule(status([429]), RATE_LIMITED)
         .quota(QuotaFields::headers("requests", fields, Unit::Unix))
         .request_id(header("x-message-id"))

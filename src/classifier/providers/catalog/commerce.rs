@@ -18,10 +18,19 @@ pub fn stripe() -> Profile {
         .hosts(["api.stripe.com", "files.stripe.com"])
         .code(json("/error/code"))
         .code(json("/error/type"))
-        .rule(reason().is(["global-rate"]), RATE_LIMITED.level(Level::Credential))
-        .rule(reason().is(["global-concurrency"]), at_once.clone().level(Level::Credential))
+        .rule(
+            reason().is(["global-rate"]),
+            RATE_LIMITED.level(Level::Credential),
+        )
+        .rule(
+            reason().is(["global-concurrency"]),
+            at_once.clone().level(Level::Credential),
+        )
         .rule(reason().is(["endpoint-concurrency"]), at_once.clone())
-        .rule(reason().is(["endpoint-rate", "resource-specific"]), RATE_LIMITED)
+        .rule(
+            reason().is(["endpoint-rate", "resource-specific"]),
+            RATE_LIMITED,
+        )
         .rule(code(["lock_timeout"]), at_once)
         .rule(status([429]), RATE_LIMITED)
         .never_retry(header("stripe-should-retry").is(["false"]))
@@ -44,7 +53,11 @@ pub fn shopify() -> Profile {
             cost("throttleStatus/currentlyAvailable"),
             cost("throttleStatus/restoreRate"),
         )
-        .quota(QuotaFields::new("requests").used(bucket().until("/")).limit(bucket().after("/")))
+        .quota(
+            QuotaFields::new("requests")
+                .used(bucket().until("/"))
+                .limit(bucket().after("/")),
+        )
         .quota(
             QuotaFields::new("cost")
                 .limit(cost("throttleStatus/maximumAvailable"))
@@ -129,7 +142,10 @@ pub fn kraken() -> Profile {
         // Orders are counted by pair.
         .rule(error().is(["EOrder:Rate limit exceeded"]), RATE_LIMITED)
         .rule(error().contains(throttled), RATE_LIMITED.level(Level::ROOT))
-        .rule(error().is(["EService:Busy", "EService:Unavailable"]), Meaning::OVERLOADED)
+        .rule(
+            error().is(["EService:Busy", "EService:Unavailable"]),
+            Meaning::OVERLOADED,
+        )
         .rule(status([429]), RATE_LIMITED)
         .wait(error().between("Throttled: ", " "), Unit::Unix)
         .success_bodies("")

@@ -2,9 +2,7 @@
 
 use super::{DAY, HOUR, MINUTE};
 use crate::{
-    classifier::providers::{
-        Meaning, Profile, QuotaFields, code, header, json, status, text,
-    },
+    classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status, text},
     hint::Unit,
     verdict::Level,
 };
@@ -17,7 +15,11 @@ const RATE_LIMITED: Meaning = Meaning::RATE_LIMITED;
 /// The reset of the primary limit stands on every answer, also of the secondary
 /// limit, which is told by its message only and asks for a minute at least.
 pub fn github() -> Profile {
-    let fields = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+    let fields = [
+        "x-ratelimit-limit",
+        "x-ratelimit-remaining",
+        "x-ratelimit-reset",
+    ];
     let primary = |window| {
         let resources: &[&str] = match window {
             HOUR => &["core", "graphql", "integration_manifest"],
@@ -27,7 +29,11 @@ pub fn github() -> Profile {
             .when(header("x-ratelimit-resource").is(resources.iter().copied()))
             .window(window)
     };
-    let secondary = || RATE_LIMITED.level(Level::Credential).documented_wait(MINUTE);
+    let secondary = || {
+        RATE_LIMITED
+            .level(Level::Credential)
+            .documented_wait(MINUTE)
+    };
     let refused = || status([403, 429]);
     Profile::new("github")
         .hosts(["api.github.com", "uploads.github.com"])
@@ -38,8 +44,14 @@ pub fn github() -> Profile {
             refused().and(json("/message").contains(["secondary rate limit", "abuse detection"])),
             secondary(),
         )
-        .rule(refused().and(header("x-ratelimit-remaining").is(["0"])), RATE_LIMITED)
-        .rule(refused().and(header("retry-after").is_present()), secondary())
+        .rule(
+            refused().and(header("x-ratelimit-remaining").is(["0"])),
+            RATE_LIMITED,
+        )
+        .rule(
+            refused().and(header("retry-after").is_present()),
+            secondary(),
+        )
         .rule(status([429]), secondary())
         // Once it read `1m0s`.
         .wait(header("retry-after"), Unit::Duration)
@@ -62,7 +74,11 @@ pub fn gitlab() -> Profile {
 /// `*.atlassian.net`:
 /// <https://developer.atlassian.com/cloud/jira/platform/rate-limiting/>.
 pub fn jira() -> Profile {
-    let fields = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+    let fields = [
+        "x-ratelimit-limit",
+        "x-ratelimit-remaining",
+        "x-ratelimit-reset",
+    ];
     let reason = || header("ratelimit-reason");
     let account = || RATE_LIMITED.level(Level::Credential);
     Profile::new("jira")

@@ -9,9 +9,19 @@ use crate::{
 
 /// `generativelanguage.googleapis.com` and Vertex AI.
 pub fn gemini() -> Profile {
-    let regions = ["us-central1", "us-east1", "us-east4", "us-west1", "europe-west1", "europe-west4"];
+    let regions = [
+        "us-central1",
+        "us-east1",
+        "us-east4",
+        "us-west1",
+        "europe-west1",
+        "europe-west4",
+    ];
     errors("gemini")
-        .hosts(["generativelanguage.googleapis.com", "aiplatform.googleapis.com"])
+        .hosts([
+            "generativelanguage.googleapis.com",
+            "aiplatform.googleapis.com",
+        ])
         .hosts(regions.map(|region| format!("{region}-aiplatform.googleapis.com")))
         .code(json("/error/status"))
         .code(json("/error/errors/*/reason"))
@@ -37,14 +47,24 @@ fn errors(name: &'static str) -> Profile {
         .rule(detail("metadata/quota_limit").contains(["PerDay"]), daily())
         .rule(detail("metadata/quota_unit").contains(["1/d/"]), daily())
         .rule(detail("reason").is(["QUOTA_EXHAUSTED"]), Meaning::EXHAUSTED)
-        .rule(detail("reason").is(["MODEL_CAPACITY_EXHAUSTED"]), Meaning::OVERLOADED)
+        .rule(
+            detail("reason").is(["MODEL_CAPACITY_EXHAUSTED"]),
+            Meaning::OVERLOADED,
+        )
         .rule(
             detail("violations/*/quotaId").contains(["PerMinute"]),
             Meaning::RATE_LIMITED.window(MINUTE),
         )
-        .rule(detail("reason").is(["RATE_LIMIT_EXCEEDED"]), Meaning::RATE_LIMITED)
         .rule(
-            code(["dailyLimitExceeded", "dailyLimitExceededUnreg", "quotaExceeded"]),
+            detail("reason").is(["RATE_LIMIT_EXCEEDED"]),
+            Meaning::RATE_LIMITED,
+        )
+        .rule(
+            code([
+                "dailyLimitExceeded",
+                "dailyLimitExceededUnreg",
+                "quotaExceeded",
+            ]),
             daily(),
         )
         .rule(
@@ -52,7 +72,10 @@ fn errors(name: &'static str) -> Profile {
             Meaning::RATE_LIMITED.level(Level::Credential),
         )
         .rule(code(["rateLimitExceeded"]), Meaning::RATE_LIMITED)
-        .rule(status([429]).and(detail("retryDelay").is_present()), Meaning::RATE_LIMITED)
+        .rule(
+            status([429]).and(detail("retryDelay").is_present()),
+            Meaning::RATE_LIMITED,
+        )
         // Without details it may be a rate, a quota or capacity.
         .rule(status([429]), Meaning::UNKNOWN)
         .rule(status([503]), Meaning::OVERLOADED)
@@ -71,7 +94,10 @@ pub fn google_maps() -> Profile {
         .code(json("/status"))
         .code(json("/error/status"))
         .rule(code(["OVER_DAILY_LIMIT"]), Meaning::EXHAUSTED)
-        .rule(code(["OVER_QUERY_LIMIT", "RESOURCE_EXHAUSTED"]), Meaning::RATE_LIMITED)
+        .rule(
+            code(["OVER_QUERY_LIMIT", "RESOURCE_EXHAUSTED"]),
+            Meaning::RATE_LIMITED,
+        )
         .rule(status([429]), Meaning::RATE_LIMITED)
         .success_bodies("/json")
 }

@@ -62,11 +62,18 @@ pub fn azure_openai() -> Profile {
             .reset(header(&format!("x-rate-limit-reset-{name}")), Unit::Seconds)
     };
     openai_like("azure-openai")
-        .hosts(["*.openai.azure.com", "*.cognitiveservices.azure.com", "*.services.ai.azure.com"])
+        .hosts([
+            "*.openai.azure.com",
+            "*.cognitiveservices.azure.com",
+            "*.services.ai.azure.com",
+        ])
         .code(json("/error/code"))
         .code(json("/error/type"))
         .rule(code(["insufficient_quota"]), Meaning::EXHAUSTED)
-        .rule(code(["NoCapacity", "EngineOverloaded"]), Meaning::OVERLOADED)
+        .rule(
+            code(["NoCapacity", "EngineOverloaded"]),
+            Meaning::OVERLOADED,
+        )
         .rule(status([429]), REFUSED)
         .rule(status([503]), Meaning::OVERLOADED)
         .quota(quota("requests"))
@@ -81,13 +88,19 @@ pub fn anthropic() -> Profile {
         QuotaFields::new(name)
             .limit(header(&format!("anthropic-ratelimit-{name}-limit")))
             .remaining(header(&format!("anthropic-ratelimit-{name}-remaining")))
-            .reset(header(&format!("anthropic-ratelimit-{name}-reset")), Unit::Timestamp)
+            .reset(
+                header(&format!("anthropic-ratelimit-{name}-reset")),
+                Unit::Timestamp,
+            )
     };
     openai_like("anthropic")
         .host("api.anthropic.com")
         .code(json("/error/details/error_code"))
         .code(json("/error/type"))
-        .rule(code(["enforced_spend_limit_reached", "billing_error"]), Meaning::EXHAUSTED)
+        .rule(
+            code(["enforced_spend_limit_reached", "billing_error"]),
+            Meaning::EXHAUSTED,
+        )
         // An empty account has no code of its own.
         .rule(
             status([400]).and(json("/error/message").contains(["credit balance is too low"])),
@@ -118,13 +131,18 @@ pub fn mistral() -> Profile {
     for (unit, (span, window)) in pairs.into_iter().flatten() {
         let limit = header(&format!("x-ratelimit-limit-{unit}-{span}"));
         let remaining = header(&format!("x-ratelimit-remaining-{unit}-{span}"));
-        let quota = QuotaFields::new(unit).limit(limit.clone()).remaining(remaining);
+        let quota = QuotaFields::new(unit)
+            .limit(limit.clone())
+            .remaining(remaining);
         profile = profile
             .rule(status([429]).and(limit.is(["0"])), Meaning::EXHAUSTED)
             .quota(quota.window(window));
     }
     profile
-        .rule(code(["3505", "service_tier_capacity_exceeded"]), Meaning::OVERLOADED)
+        .rule(
+            code(["3505", "service_tier_capacity_exceeded"]),
+            Meaning::OVERLOADED,
+        )
         .rule(status([429]), REFUSED)
         .rule(status([503]), Meaning::OVERLOADED)
         .request_id(header("mistral-correlation-id"))
@@ -176,13 +194,20 @@ pub fn cohere() -> Profile {
 
 /// `api.together.xyz`: <https://docs.together.ai/docs/rate-limits>.
 pub fn together() -> Profile {
-    let fields = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+    let fields = [
+        "x-ratelimit-limit",
+        "x-ratelimit-remaining",
+        "x-ratelimit-reset",
+    ];
     openai_like("together")
         .hosts(["api.together.xyz", "api.together.ai"])
         .code(json("/error_type"))
         .code(json("/error/code"))
         .code(json("/error/type"))
-        .rule(code(["dynamic_request_limited", "dynamic_token_limited"]), REFUSED)
+        .rule(
+            code(["dynamic_request_limited", "dynamic_token_limited"]),
+            REFUSED,
+        )
         .rule(status([402]), Meaning::EXHAUSTED)
         .rule(status([429]), REFUSED)
         .rule(status([503]), Meaning::OVERLOADED)
@@ -205,7 +230,11 @@ pub fn huggingface() -> Profile {
 /// `openrouter.ai`: <https://openrouter.ai/docs/limits>. Its own fields stand
 /// in the body as often as in the head, and errors also under a 200.
 pub fn openrouter() -> Profile {
-    let names = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
+    let names = [
+        "X-RateLimit-Limit",
+        "X-RateLimit-Remaining",
+        "X-RateLimit-Reset",
+    ];
     let [limit, remaining, reset] =
         names.map(|name| json(&format!("/error/metadata/headers/{name}")));
     let source = || json("/error/metadata/limit_source");
@@ -215,11 +244,17 @@ pub fn openrouter() -> Profile {
         .code(json("/error/code"))
         .rule(source().contains(["daily"]), Meaning::EXHAUSTED.window(DAY))
         // Until that member was added only the message told.
-        .rule(message().contains(["-per-day"]), Meaning::EXHAUSTED.window(DAY))
+        .rule(
+            message().contains(["-per-day"]),
+            Meaning::EXHAUSTED.window(DAY),
+        )
         .rule(message().contains(["-per-min"]), REFUSED.window(MINUTE))
         .rule(code(["402"]), Meaning::EXHAUSTED)
         .rule(status([402]), Meaning::EXHAUSTED)
-        .rule(source().contains(["shared_capacity"]), REFUSED.level(Level::ROOT))
+        .rule(
+            source().contains(["shared_capacity"]),
+            REFUSED.level(Level::ROOT),
+        )
         .rule(code(["429"]), REFUSED)
         .rule(status([429]), REFUSED)
         .rule(code(["503"]), Meaning::OVERLOADED)

@@ -2,9 +2,7 @@
 
 use super::{DAY, MINUTE};
 use crate::{
-    classifier::providers::{
-        Meaning, Profile, QuotaFields, code, header, json, status, text,
-    },
+    classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status, text},
     hint::Unit,
     verdict::Level,
 };
@@ -18,7 +16,10 @@ pub fn discord() -> Profile {
     Profile::new("discord")
         .hosts(["discord.com", "*.discord.com", "discordapp.com"])
         .code(json("/code"))
-        .rule(text().contains(["error code: 1015"]), RATE_LIMITED.level(Level::ROOT).ban())
+        .rule(
+            text().contains(["error code: 1015"]),
+            RATE_LIMITED.level(Level::ROOT).ban(),
+        )
         .rule(header("x-ratelimit-global").is(["true"]), global())
         .rule(header("x-ratelimit-scope").is(["global"]), global())
         .rule(json("/global").is(["true"]), global())
@@ -63,7 +64,11 @@ pub fn meta() -> Profile {
     let account = header("x-ad-account-usage");
     let limits_of_use_cases = (80_000..=80_014).map(|code| code.to_string());
     Profile::new("meta-graph")
-        .hosts(["graph.facebook.com", "graph.instagram.com", "graph.threads.net"])
+        .hosts([
+            "graph.facebook.com",
+            "graph.instagram.com",
+            "graph.threads.net",
+        ])
         .hosts(["graph-video.facebook.com", "graph.whatsapp.com"])
         .code(json("/error/code"))
         .rule(code(["4"]), RATE_LIMITED.level(Level::ROOT))
@@ -74,7 +79,10 @@ pub fn meta() -> Profile {
         // WhatsApp: messages of a number, to a pair, registrations.
         .rule(code(["130429", "131048", "131056", "133016"]), RATE_LIMITED)
         .rule(status([429]), RATE_LIMITED)
-        .positive_wait(usage.json("/*/*/estimated_time_to_regain_access"), Unit::Minutes)
+        .positive_wait(
+            usage.json("/*/*/estimated_time_to_regain_access"),
+            Unit::Minutes,
+        )
         .positive_wait(account.json("/reset_time_duration"), Unit::Seconds)
         .request_id(json("/error/fbtrace_id"))
         .request_id(header("x-fb-trace-id"))
@@ -83,7 +91,11 @@ pub fn meta() -> Profile {
 /// `api.x.com`: <https://docs.x.com/x-api/fundamentals/rate-limits>. The reset of
 /// the window of 15 minutes is not that of the monthly cap.
 pub fn x() -> Profile {
-    let fields = ["x-rate-limit-limit", "x-rate-limit-remaining", "x-rate-limit-reset"];
+    let fields = [
+        "x-rate-limit-limit",
+        "x-rate-limit-remaining",
+        "x-rate-limit-reset",
+    ];
     let daily = |of| {
         let field = |part| header(&format!("x-{of}-limit-24hour-{part}"));
         QuotaFields::new(of)
@@ -93,13 +105,23 @@ pub fn x() -> Profile {
             .window(DAY)
     };
     Profile::new("x-twitter")
-        .hosts(["api.x.com", "api.twitter.com", "upload.x.com", "upload.twitter.com"])
+        .hosts([
+            "api.x.com",
+            "api.twitter.com",
+            "upload.x.com",
+            "upload.twitter.com",
+        ])
         .code(json("/connection_issue"))
         .code(json("/type").between("/problems/", "?"))
         .code(json("/errors/*/code"))
         .code(json("/title"))
         .rule(
-            code(["usage-capped", "UsageCapExceeded", "credits-depleted", "CreditsDepleted"]),
+            code([
+                "usage-capped",
+                "UsageCapExceeded",
+                "credits-depleted",
+                "CreditsDepleted",
+            ]),
             Meaning::EXHAUSTED,
         )
         .rule(code(["TooManyConnections"]), Meaning::CONCURRENCY_LIMITED)

@@ -34,14 +34,21 @@ pub fn airtable() -> Profile {
         .code(json("/errors/*/error"))
         .code(json("/error/type"))
         .code(json("/error"))
-        .rule(code(["PUBLIC_API_BILLING_LIMIT_EXCEEDED"]), Meaning::EXHAUSTED)
-        .rule(status([429]), RATE_LIMITED.documented_wait(Duration::from_secs(30)))
+        .rule(
+            code(["PUBLIC_API_BILLING_LIMIT_EXCEEDED"]),
+            Meaning::EXHAUSTED,
+        )
+        .rule(
+            status([429]),
+            RATE_LIMITED.documented_wait(Duration::from_secs(30)),
+        )
 }
 
 /// `api.hubapi.com`: <https://developers.hubspot.com/docs/developer-tooling/platform/usage-guidelines>.
 /// A day ends at midnight in the account's own zone, which no field says.
 pub fn hubspot() -> Profile {
-    let fields = |of: &str| ["", "-remaining"].map(|part| header(&format!("x-hubspot-ratelimit{of}{part}")));
+    let fields =
+        |of: &str| ["", "-remaining"].map(|part| header(&format!("x-hubspot-ratelimit{of}{part}")));
     let [daily, daily_left] = fields("-daily");
     let rolling = Duration::from_secs(10);
     let secondly = Duration::from_secs(1);
@@ -62,9 +69,17 @@ pub fn hubspot() -> Profile {
             QuotaFields::new("rolling")
                 .limit(header("x-hubspot-ratelimit-max"))
                 .remaining(header("x-hubspot-ratelimit-remaining"))
-                .window_in(header("x-hubspot-ratelimit-interval-milliseconds"), Unit::Millis),
+                .window_in(
+                    header("x-hubspot-ratelimit-interval-milliseconds"),
+                    Unit::Millis,
+                ),
         )
-        .quota(QuotaFields::new("daily").limit(daily).remaining(daily_left).window(DAY))
+        .quota(
+            QuotaFields::new("daily")
+                .limit(daily)
+                .remaining(daily_left)
+                .window(DAY),
+        )
         .request_id(header("x-hubspot-correlation-id"))
         .request_id(json("/correlationId"))
 }
@@ -118,8 +133,18 @@ pub fn zendesk() -> Profile {
 /// `Retry-After` when a database lags.
 pub fn wikimedia() -> Profile {
     Profile::new("wikimedia")
-        .hosts(["*.wikipedia.org", "*.wikimedia.org", "*.wikidata.org", "*.wiktionary.org"])
-        .hosts(["*.wikisource.org", "*.wikibooks.org", "*.wikiquote.org", "*.mediawiki.org"])
+        .hosts([
+            "*.wikipedia.org",
+            "*.wikimedia.org",
+            "*.wikidata.org",
+            "*.wiktionary.org",
+        ])
+        .hosts([
+            "*.wikisource.org",
+            "*.wikibooks.org",
+            "*.wikiquote.org",
+            "*.mediawiki.org",
+        ])
         .code(header("mediawiki-api-error"))
         .code(json("/error/code"))
         .code(json("/errors/*/code"))
@@ -133,14 +158,33 @@ pub fn wikimedia() -> Profile {
 /// hour that rolls; the code stands in JSON, XML, CSV or HTML.
 pub fn api_data_gov() -> Profile {
     Profile::new("api-data-gov")
-        .hosts(["api.data.gov", "*.api.data.gov", "api.nasa.gov", "api.gsa.gov", "api.usa.gov"])
-        .hosts(["developer.nrel.gov", "developer.nlr.gov", "api.nal.usda.gov", "api.open.fec.gov"])
-        .hosts(["api.congress.gov", "api.govinfo.gov", "api.regulations.gov", "api.census.gov"])
+        .hosts([
+            "api.data.gov",
+            "*.api.data.gov",
+            "api.nasa.gov",
+            "api.gsa.gov",
+            "api.usa.gov",
+        ])
+        .hosts([
+            "developer.nrel.gov",
+            "developer.nlr.gov",
+            "api.nal.usda.gov",
+            "api.open.fec.gov",
+        ])
+        .hosts([
+            "api.congress.gov",
+            "api.govinfo.gov",
+            "api.regulations.gov",
+            "api.census.gov",
+        ])
         .code(json("/error/code"))
         .code(text().between("<code>", "</code>"))
         .code(text().between("<h1>", "</h1>"))
         .code(text().between("Error Code,Error Message\n", ","))
-        .rule(text().contains(["OVER_RATE_LIMIT"]), RATE_LIMITED.level(Level::Credential))
+        .rule(
+            text().contains(["OVER_RATE_LIMIT"]),
+            RATE_LIMITED.level(Level::Credential),
+        )
         .rule(status([429]), RATE_LIMITED.level(Level::Credential))
         .quota(
             QuotaFields::new("requests")
@@ -158,10 +202,19 @@ pub fn opendatasoft() -> Profile {
     Profile::new("opendatasoft")
         .host("*.opendatasoft.com")
         .code(json("/errorcode"))
-        .rule(limit().and(unit().is(["day"])), Meaning::EXHAUSTED.window(DAY))
-        .rule(limit().and(unit().is(["month"])), Meaning::EXHAUSTED.window(30 * DAY))
+        .rule(
+            limit().and(unit().is(["day"])),
+            Meaning::EXHAUSTED.window(DAY),
+        )
+        .rule(
+            limit().and(unit().is(["month"])),
+            Meaning::EXHAUSTED.window(30 * DAY),
+        )
         .rule(limit().and(unit().is(["hour"])), RATE_LIMITED.window(HOUR))
-        .rule(limit().and(unit().is(["minute"])), RATE_LIMITED.window(MINUTE))
+        .rule(
+            limit().and(unit().is(["minute"])),
+            RATE_LIMITED.window(MINUTE),
+        )
         .rule(status([429]), RATE_LIMITED)
         .quota(
             QuotaFields::new("calls")
