@@ -15,7 +15,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, header::AGE};
 use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parameters, Parser};
 
 use super::{Dimension, Remaining, ServerClock, retry_after};
@@ -49,9 +49,14 @@ impl RateLimitFields {
         Self { limit, policy }
     }
 
-    /// Reads what an answer tells of its quotas; nothing if it has no such
-    /// field, and then at the cost of four look-ups.
+    /// Reads what an answer tells of its quotas.
+    ///
+    /// Nothing if it comes from a cache, for then it is not of now (section 5
+    /// of the draft).
     pub(crate) fn read(&self, headers: &HeaderMap, clock: &ServerClock<'_>) -> Vec<Dimension> {
+        if headers.get(AGE).is_some_and(|age| age.as_bytes() != b"0") {
+            return Vec::new();
+        }
         let mut dimensions: Vec<_> = texts(headers, &self.limit)
             .flat_map(|text| limits(text, &self.limit, clock))
             .collect();
@@ -85,24 +90,31 @@ fn limits(text: &str, name: &HeaderName, clock: &ServerClock<'_>) -> Vec<Dimensi
     let Ok(members) = Parser::new(text).parse::<Dictionary>() else {
         return Vec::new();
     };
-    let member = |name| match members.get(name) {
+    let member = |name: &str| match members.get(name) {
         Some(ListEntry::Item(item)) => Some(&item.bare_item),
         _ => None,
     };
+    let [limit, left, resets] = ["limit", "remaining", "reset"].map(member);
     let dimension = Dimension {
-        limit: member("limit").and_then(units),
-        remaining: remaining(member("remaining")),
-        reset: member("reset").and_then(|t| reset(t, source(), clock)),
+        limit: limit.and_then(units),
+        remaining: remaining(left),
+        reset: resets.and_then(|t| reset(t, source(), clock)),
         ..Dimension::default()
     };
-    vec![dimension]
+    let is_told = limit.or(left).or(resets).is_some();
+    is_told.then_some(dimension).into_iter().collect()
 }
 
 /// `RateLimit-Policy`, of which each member describes one dimension.
 fn policies(text: &str) -> impl Iterator<Item = Dimension> {
     let policy = |Item { bare_item, params }: Item| Dimension {
         name: text_of(&bare_item),
-        limit: params.get("q").or(Some(&bare_item)).and_then(units),
+        // Draft 08 called it `l`, and the older ones had it as the item itself.
+        limit: ["q", "l"]
+            .into_iter()
+            .find_map(|name| params.get(name))
+            .or(Some(&bare_item))
+            .and_then(units),
         window: window(&params),
         concurrent: params.get("qu").and_then(text_of).as_deref() == Some("concurrent-requests"),
         ..Dimension::default()
@@ -326,11 +338,19 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_from_a_cache_is_not_of_now() {
+        let spent = ("ratelimit", "\"a\";r=0;t=30");
+        assert!(read(&[spent, ("age", "7")]).is_empty());
+        assert_eq!(read(&[spent, ("age", "0")]).len(), 1);
+    }
+
+    #[test]
     fn what_is_no_structured_field_is_not_there() {
         for value in [
             "\"api\";r=0;t=",
             "\"api",
             "r=0;;",
+            "policy;r=0, t=10",
             "\u{7f}",
             &"\"a\";r=1,".repeat(600),
         ] {

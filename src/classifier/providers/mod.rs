@@ -73,6 +73,11 @@ pub fn named(name: &str) -> Option<Profile> {
     profiles.find(|profile| profile.name() == name).cloned()
 }
 
+/// The profile for what was asked for, chosen by its host.
+pub fn of(requested: &Uri) -> Option<Profile> {
+    KNOWN.of_host(Some(requested)).cloned()
+}
+
 impl HttpClassifier {
     /// Adds what is known of well-known services, chosen by the host that was
     /// asked for. See [`providers`](self).

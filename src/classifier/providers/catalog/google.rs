@@ -42,18 +42,32 @@ pub fn google_json() -> Profile {
 /// (<https://cloud.google.com/apis/design/errors#error_details>).
 fn errors(name: &'static str) -> Profile {
     let daily = || Meaning::EXHAUSTED.window(DAY);
+    let minutely = || Meaning::RATE_LIMITED.window(MINUTE);
     Profile::new(name)
-        .rule(detail("violations/*/quotaId").contains(["PerDay"]), daily())
-        .rule(detail("metadata/quota_limit").contains(["PerDay"]), daily())
+        .rule(
+            detail("violations/*/quotaId").contains(["PerDay", "Daily"]),
+            daily(),
+        )
+        .rule(
+            detail("metadata/quota_limit").contains(["PerDay", "Daily"]),
+            daily(),
+        )
         .rule(detail("metadata/quota_unit").contains(["1/d/"]), daily())
-        .rule(detail("reason").is(["QUOTA_EXHAUSTED"]), Meaning::EXHAUSTED)
+        .rule(
+            detail("reason").is(["QUOTA_EXHAUSTED", "INSUFFICIENT_G1_CREDITS_BALANCE"]),
+            Meaning::EXHAUSTED,
+        )
         .rule(
             detail("reason").is(["MODEL_CAPACITY_EXHAUSTED"]),
             Meaning::OVERLOADED,
         )
         .rule(
             detail("violations/*/quotaId").contains(["PerMinute"]),
-            Meaning::RATE_LIMITED.window(MINUTE),
+            minutely(),
+        )
+        .rule(
+            detail("metadata/quota_limit").contains(["PerMinute"]),
+            minutely(),
         )
         .rule(
             detail("reason").is(["RATE_LIMIT_EXCEEDED"]),
