@@ -6,6 +6,8 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
+use crate::cost::Cost;
+
 /// What one outcome means for the scope and for the retry.
 ///
 /// # Size
@@ -153,6 +155,9 @@ pub enum Level {
     /// The first `n` segments of its path; the leaf if the path is shorter.
     /// `Depth(1)` is the root, and so is `Depth(0)`.
     Depth(u8),
+    /// The level that holds a credential: a whole account. The root where none
+    /// does, for then nothing tells one account from another.
+    Credential,
 }
 
 impl Level {
@@ -281,6 +286,9 @@ pub enum IgnoredReason {
 }
 
 impl IgnoredReason {
+    /// Every reason, in the order of their declaration.
+    pub const ALL: [Self; 3] = [Self::Unreadable, Self::NotAThrottle, Self::Sentinel];
+
     /// A static name for events and metric labels.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -311,7 +319,10 @@ struct Notes {
     quota: Option<Quota>,
     code: Option<Box<str>>,
     request_id: Option<Box<str>>,
+    cost: Option<Cost>,
+    status: Option<u16>,
     ignored: Option<IgnoredHint>,
+    sample: Option<Box<str>>,
 }
 
 impl Verdict {
@@ -343,6 +354,17 @@ impl Verdict {
         self
     }
 
+    /// Adds what the attempt really cost, of the named buckets that it names.
+    ///
+    /// The difference to what was taken before is given back, or delays the
+    /// next attempt. What it says of requests does not count: they are taken
+    /// when an attempt is sent.
+    #[must_use]
+    pub fn with_cost(mut self, cost: Cost) -> Self {
+        self.notes_mut().cost = Some(cost);
+        self
+    }
+
     /// Adds the service's own error code, at most 64 bytes, escaped.
     #[must_use]
     pub fn with_code(mut self, code: &str) -> Self {
@@ -357,12 +379,27 @@ impl Verdict {
         self
     }
 
+    /// Adds the status of the answer, for events.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.notes_mut().status = Some(status);
+        self
+    }
+
     /// Adds a hint that is not followed, to be counted by its reason.
     #[must_use]
     pub fn with_ignored(mut self, hint: impl Into<Option<IgnoredHint>>) -> Self {
         if let Some(hint) = hint.into() {
             self.notes_mut().ignored = Some(hint);
         }
+        self
+    }
+
+    /// Adds the beginning of a body that nobody understood, at most 64 bytes,
+    /// escaped: enough to write a profile for its service.
+    #[must_use]
+    pub fn with_sample(mut self, body: &[u8]) -> Self {
+        self.notes_mut().sample = Some(Raw::new(body).0);
         self
     }
 
@@ -407,6 +444,16 @@ impl Verdict {
         self.notes.as_ref()?.quota.as_ref()
     }
 
+    /// What the attempt really cost.
+    pub fn cost(&self) -> Option<&Cost> {
+        self.notes.as_ref()?.cost.as_ref()
+    }
+
+    /// Whether there is nothing to it but that the attempt was served.
+    pub(crate) const fn is_plain(&self) -> bool {
+        matches!(self.ruling, Ruling::Accepted) && self.notes.is_none()
+    }
+
     /// The service's own error code.
     pub fn code(&self) -> Option<&str> {
         self.notes.as_ref()?.code.as_deref()
@@ -417,9 +464,19 @@ impl Verdict {
         self.notes.as_ref()?.request_id.as_deref()
     }
 
+    /// The status of the answer, of a refusal.
+    pub fn status(&self) -> Option<u16> {
+        self.notes.as_ref()?.status
+    }
+
     /// A hint that is there but not followed.
     pub fn ignored(&self) -> Option<&IgnoredHint> {
         self.notes.as_ref()?.ignored.as_ref()
+    }
+
+    /// The beginning of a body that nobody understood.
+    pub fn sample(&self) -> Option<&str> {
+        self.notes.as_ref()?.sample.as_deref()
     }
 }
 

@@ -10,7 +10,10 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::peek::{Ahead, Peek};
+use super::{
+    peek::{Ahead, Peek},
+    watch::Watch,
+};
 use crate::scope::Slot;
 
 pin_project! {
@@ -25,6 +28,8 @@ pin_project! {
         #[pin]
         state: State<B>,
         slot: Option<Slot>,
+        // Reads the trailers that come later; boxed, for few answers have one.
+        watch: Option<Box<Watch>>,
     }
 }
 
@@ -60,17 +65,33 @@ impl<B: Body> ResponseBody<B> {
     /// `body`, which holds `slot` until it has ended.
     pub(crate) fn new(body: B, slot: Option<Slot>) -> Self {
         let state = State::Untouched { body };
-        Self { state, slot: None }.holding(slot)
+        Self {
+            state,
+            slot: None,
+            watch: None,
+        }
+        .holding(slot)
     }
 
     pub(super) fn ahead(ahead: Pin<Box<Ahead<B>>>, slot: Option<Slot>) -> Self {
         let state = State::Ahead { ahead };
-        Self { state, slot: None }.holding(slot)
+        Self {
+            state,
+            slot: None,
+            watch: None,
+        }
+        .holding(slot)
     }
 
     /// The body, which holds `slot` from now on until it has ended.
     pub(crate) fn holding(mut self, slot: Option<Slot>) -> Self {
         self.slot = slot.filter(|_| !self.state.is_received());
+        self
+    }
+
+    /// The body, whose trailers are shown to `watch` when they come.
+    pub(crate) fn watched(mut self, watch: Watch) -> Self {
+        self.watch = Some(Box::new(watch));
         self
     }
 
@@ -97,6 +118,12 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
             StateProj::Untouched { body } => body.poll_frame(cx),
             StateProj::Ahead { ahead } => ahead.as_mut().poll_frame(cx),
         });
+        if let Some(Ok(frame)) = &polled
+            && let Some(trailers) = frame.trailers_ref()
+            && let Some(watch) = this.watch.take()
+        {
+            watch.see(trailers);
+        }
         if let Some(slot) = this.slot {
             // The end shows in four ways, and a reader that knows the length
             // does not poll again after the last byte.

@@ -81,6 +81,16 @@ impl Bucket {
         self.tokens += f64::from(cost);
     }
 
+    /// Takes what an attempt turned out to cost beyond what was taken for it.
+    /// The next one waits for it.
+    pub(crate) fn charge(&mut self, cost: u32) {
+        if cost > 0 {
+            // What is full is full of its depth, and no more.
+            self.tokens = self.tokens.min(self.rate.map_or(1.0, Self::depth));
+            self.tokens -= f64::from(cost);
+        }
+    }
+
     /// Empties the bucket as of `now`: what a pause refilled is no capacity.
     pub(crate) fn drain(&mut self, now: Instant) {
         self.tokens = self.level(now).min(0.0);

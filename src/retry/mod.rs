@@ -37,6 +37,7 @@ use self::{
 use crate::{
     body::{Allowance, Bodies, RecordBody, ReplayBody, ResponseBody},
     call_options::CallOptions,
+    classifier::Classifier,
     error::BoxError,
     outcome::OutcomeHandle,
     retry_policy::{Call, is_idempotent},
@@ -52,8 +53,8 @@ pub struct RetryLayer {
 #[derive(Clone, Debug)]
 struct Settings {
     max_attempts: u32,
-    /// A refusal may say that the request was not processed.
-    unprocessed: bool,
+    /// Whose refusals may say that the request was not processed.
+    judged_by: Option<Arc<dyn Classifier>>,
     bodies: Bodies,
     allowance: Allowance,
 }
@@ -70,7 +71,7 @@ impl RetryLayer {
         Self {
             settings: Arc::new(Settings {
                 max_attempts: 4,
-                unprocessed: false,
+                judged_by: None,
                 bodies: Bodies::default(),
                 allowance: Allowance::default(),
             }),
@@ -84,12 +85,12 @@ impl RetryLayer {
         self
     }
 
-    /// Says that a refusal may come with
-    /// [`RetryAdvice::Unprocessed`](crate::verdict::RetryAdvice::Unprocessed),
-    /// so that every request is kept. Off by default.
+    /// Keeps what `classifier` may say was refused
+    /// [unprocessed](crate::verdict::RetryAdvice::Unprocessed), whatever its
+    /// method. Without, only what may be sent twice is kept.
     #[must_use]
-    pub fn keep_all(mut self, keep: bool) -> Self {
-        Arc::make_mut(&mut self.settings).unprocessed = keep;
+    pub fn judged_by(mut self, classifier: Arc<dyn Classifier>) -> Self {
+        Arc::make_mut(&mut self.settings).judged_by = Some(classifier);
         self
     }
 
@@ -175,24 +176,29 @@ where
     fn call(&mut self, scoped: Scoped<Request<B>>) -> Self::Future {
         let Scoped {
             mut request,
-            ticket,
+            mut ticket,
         } = scoped;
         let settings = &*self.settings;
         let options = request.extensions().get::<CallOptions>();
         let handle = request.extensions().get::<OutcomeHandle>();
-        let told = handle.map(|handle| Box::new(Told::new(handle.clone())));
+        let told = handle.map(|handle| Box::new(Told::new(handle.clone(), ticket.progress(0))));
         let marked = options.is_some_and(|options| options.idempotent);
+        let max_attempts = options
+            .and_then(|options| options.attempts)
+            .unwrap_or(settings.max_attempts);
+        let retry = max_attempts > 1 && !options.is_some_and(|options| options.no_retry);
         let call = Call {
             attempts: 1,
-            max_attempts: options
-                .and_then(|o| o.attempts)
-                .unwrap_or(settings.max_attempts),
+            max_attempts,
             idempotent: is_idempotent(request.method(), request.headers(), marked),
-            retry: !options.is_some_and(|o| o.no_retry) && ticket.may_wait(),
+            retry: retry && ticket.may_wait(),
             deadline: ticket.deadline(),
         };
+        let judge = settings.judged_by.as_ref();
+        let is_kept =
+            call.idempotent || judge.is_some_and(|judge| judge.may_be_unprocessed(request.uri()));
         let mut again = None;
-        if call.retry && call.max_attempts > 1 && (call.idempotent || settings.unprocessed) {
+        if call.retry && is_kept {
             let (parts, body) = request.into_parts();
             let (body, kept) = settings.bodies.prepare(body, &settings.allowance);
             request = Request::from_parts(parts, body);

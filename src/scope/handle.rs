@@ -6,7 +6,8 @@ use tokio::time::timeout_at;
 
 use super::{
     Scope, ScopeSnapshot,
-    cell::{After, Sent},
+    after::After,
+    cell::Sent,
     pause::{Answer, Asked, Cause},
     queue::Place,
     settle::{self, Stage},
@@ -46,8 +47,9 @@ impl ScopeHandle {
                 cause: Cause::Manual,
                 ban: false,
                 probe: false,
+                early: None,
             };
-            settle::close(awake, now, asked, &scope.root.common.policy);
+            settle::close(awake, now, asked);
         }
         drop(tree);
         scope.changed.notify_one();
@@ -85,15 +87,23 @@ impl ScopeHandle {
         scope.changed.notify_one();
     }
 
-    /// Reports an outcome that no classifier saw, as of a request sent now:
-    /// what turned up in the middle of a stream, say.
+    /// Reports an outcome that no classifier saw: what turned up in the middle
+    /// of a stream, say.
+    ///
+    /// A refusal counts as that of a request sent now. A success ends no pause,
+    /// for nobody knows when its request was sent; [`resume`](Self::resume)
+    /// does.
     pub fn report(&self, verdict: &Verdict) {
         let scope = &self.0;
         let now = scope.root.common.clock.now();
         let sent = Sent {
             at: now,
-            epoch: scope.root.word.read().epoch(),
+            epoch: match verdict.is_refusal() {
+                true => scope.root.word.read().epoch(),
+                false => 0,
+            },
             probes: 0,
+            waited: 0,
         };
         scope.settle(&sent, Stage::Whole, &mut Place::new(now), 0, verdict, now);
     }
@@ -131,7 +141,7 @@ impl ScopeHandle {
         let mut tree = self.0.root.lock();
         for level in self.0.path() {
             if let Some(awake) = tree.awake(level)
-                && !awake.gate.is_over(now)
+                && awake.gate.over(now).is_none()
             {
                 match awake.gate.ask(now, policy) {
                     Answer::Open | Answer::Probe => {}

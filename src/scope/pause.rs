@@ -52,6 +52,8 @@ struct Episode {
     epoch: u64,
     /// Rounds throttled, the first one not counted.
     rounds: u32,
+    /// When its last pause opened, or will.
+    opens: Instant,
 }
 
 #[derive(Debug)]
@@ -63,6 +65,8 @@ struct Pause {
     opens: Instant,
     cause: Cause,
     ban: bool,
+    /// Where it is probed before its end: since when, and after how long.
+    early: Option<(Instant, Duration)>,
     /// The next probe goes no earlier. `None` if nothing is to be proven.
     next_probe: Option<Instant>,
     /// When the lease of the probe in flight ends.
@@ -107,6 +111,8 @@ pub(super) struct Asked {
     pub(super) ban: bool,
     /// Whether the gate must be proven open by a probe.
     pub(super) probe: bool,
+    /// When a probe may go before `until`.
+    pub(super) early: Option<Instant>,
 }
 
 impl Gate {
@@ -128,15 +134,18 @@ impl Gate {
         }
     }
 
-    /// Whether time has ended a pause that no probe has to prove.
-    pub(super) fn is_over(&self, now: Instant) -> bool {
-        matches!(&self.state, State::Closed(p) if p.next_probe.is_none() && now >= p.opens)
+    /// When time has ended a pause that no probe has to prove.
+    pub(super) fn over(&self, now: Instant) -> Option<Instant> {
+        match &self.state {
+            State::Closed(p) if p.next_probe.is_none() && now >= p.opens => Some(p.opens),
+            _ => None,
+        }
     }
 
     /// Closes the gate, or keeps it closed for longer; it is never shortened.
     ///
     /// Gives the instant until which it is closed.
-    pub(super) fn pause(&mut self, now: Instant, asked: Asked, policy: &Policy) -> Instant {
+    pub(super) fn pause(&mut self, now: Instant, asked: Asked) -> Instant {
         let (began, until, ban) = match &self.state {
             State::Closed(pause) => (pause.began, pause.until.max(asked.until), pause.ban),
             _ => (now, asked.until, false),
@@ -153,51 +162,29 @@ impl Gate {
             State::Closed(pause) if !longer => pause.cause,
             _ => asked.cause,
         };
+        if let Some(episode) = &mut self.episode {
+            episode.opens = opens;
+        }
         let proven = !asked.probe
+            && asked.early.is_none()
             && !matches!(&self.state, State::Closed(pause) if pause.next_probe.is_some());
-        let next_probe = (!proven).then(|| {
-            if ban {
-                opens
-            } else {
-                let early = self.early_probe(began, now, until, cause, policy);
-                opens.min(early.unwrap_or(opens))
-            }
-        });
+        let early = asked.early.filter(|early| !ban && *early < opens);
         let probe = match &self.state {
             State::Closed(pause) => pause.probe,
             _ => None,
         };
+        let since = self.episode.map_or(began, |episode| episode.began);
         self.state = State::Closed(Pause {
             began,
             until,
             opens,
             cause,
             ban,
-            next_probe,
+            early: early.map(|early| (since, early - since)),
+            next_probe: (!proven).then(|| early.unwrap_or(opens)),
             probe,
         });
         until
-    }
-
-    /// When a pause that is too long to wait out is probed nevertheless: at
-    /// `max_pause · 2^k` from its beginning, so that an overstated one heals.
-    fn early_probe(
-        &self,
-        began: Instant,
-        now: Instant,
-        until: Instant,
-        cause: Cause,
-        policy: &Policy,
-    ) -> Option<Instant> {
-        if until - now <= policy.max_pause && cause != Cause::Exhausted {
-            return None;
-        }
-        let began = self.episode.map_or(began, |episode| episode.began);
-        let mut wait = policy.max_pause.max(policy.min_pause_bounded());
-        while began + wait <= now && wait < Duration::MAX {
-            wait = wait.saturating_mul(2);
-        }
-        Some(began + wait)
     }
 
     /// Where a ramp starts after a pause of `pause`, drawn once so that several
@@ -229,9 +216,21 @@ impl Gate {
                     began: now,
                     epoch,
                     rounds: 0,
+                    opens: now,
                 });
             }
         }
+    }
+
+    /// Whether who has been asking since `since` was held back by the running
+    /// episode's pause.
+    pub(super) fn has_held_since(&self, since: Instant) -> bool {
+        self.episode.is_some_and(|episode| since < episode.opens)
+    }
+
+    /// When the running episode began.
+    pub(super) fn began(&self) -> Option<Instant> {
+        self.episode.map(|episode| episode.began)
     }
 
     /// The epoch that began the running episode.
@@ -262,7 +261,8 @@ impl Gate {
         }
     }
 
-    /// The probe taught nothing: the next may go after `min_pause`.
+    /// The probe taught nothing: the next may go after `min_pause`, or when
+    /// the next early one may.
     pub(super) fn probe_failed(&mut self, now: Instant, policy: &Policy) {
         if let State::Closed(pause) = &mut self.state {
             pause.probe = None;
@@ -345,7 +345,16 @@ impl Pause {
     }
 
     fn retry_probe(&mut self, now: Instant, policy: &Policy) {
-        self.next_probe = Some(now + policy.min_pause_bounded());
+        let soon = now + policy.min_pause_bounded();
+        // An early probe that taught nothing leaves the server's word standing:
+        // the next goes when the early one after it would have gone.
+        let early = self.early.as_mut().map(|(since, after)| {
+            while *since + *after <= now && *after < Duration::MAX {
+                *after = after.saturating_mul(2).max(Duration::from_nanos(1));
+            }
+            self.opens.min(*since + *after)
+        });
+        self.next_probe = Some(early.map_or(soon, |early| early.max(soon)));
     }
 }
 
