@@ -312,7 +312,7 @@ impl Judge {
         Classified {
             response: Response::from_parts(head, body),
             verdict,
-            ticket: (!uneventful).then_some(self.ticket),
+            ticket: (!uneventful).then(|| Box::new(self.ticket)),
         }
     }
 }
