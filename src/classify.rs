@@ -143,7 +143,9 @@ where
             tell_timeout,
         } = &self.settings;
         ticket.ensure_sent();
-        let uri = classifier.needs_uri().then(|| request.uri().clone());
+        let uri = classifier
+            .needs_uri()
+            .then(|| Box::new(request.uri().clone()));
         let deadline = ticket.deadline();
         let mut timer = None;
         if deadline < Instant::NEVER {
@@ -205,7 +207,8 @@ struct Peeking<RB: Body> {
 struct Judge {
     ticket: Ticket,
     classifier: Arc<dyn Classifier>,
-    uri: Option<Uri>,
+    /// Boxed, for few classifiers ask for it.
+    uri: Option<Box<Uri>>,
     /// Ends the attempt at the call's deadline.
     timer: Option<Pin<Box<Sleep>>>,
     /// A `CONNECT`: what follows its head is no body.
@@ -220,7 +223,7 @@ impl Judge {
     }
 
     fn receipt(&self) -> Receipt<'_> {
-        Receipt::now(self.ticket.clock()).uri(self.uri.as_ref())
+        Receipt::now(self.ticket.clock()).uri(self.uri.as_deref())
     }
 
     /// What the head says.
@@ -309,7 +312,7 @@ impl Judge {
         Classified {
             response: Response::from_parts(head, body),
             verdict,
-            ticket: (!uneventful).then_some(self.ticket),
+            ticket: (!uneventful).then(|| Box::new(self.ticket)),
         }
     }
 }

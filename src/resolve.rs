@@ -255,9 +255,10 @@ impl<S> Resolve<S> {
         };
         if let Some(Last { origin, scope }) = &self.last {
             let same = match (&how.scope_by, origin) {
-                // Comparing the spelling saves parsing it.
+                // Comparing the spelling, byte by byte, saves parsing it.
                 (ScopeBy::Host, Some((scheme, authority))) => {
-                    head.uri().scheme() == Some(scheme) && head.uri().authority() == Some(authority)
+                    let authority_of = head.uri().authority().map(Authority::as_str);
+                    head.uri().scheme() == Some(scheme) && authority_of == Some(authority.as_str())
                 }
                 (ScopeBy::Name(_), _) => true,
                 (ScopeBy::Function(_), _) => key.as_ref().is_some_and(|key| scope.is(key)),

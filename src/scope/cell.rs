@@ -41,7 +41,11 @@ impl Root {
         Self {
             word: Word::default(),
             common,
-            tree: Mutex::default(),
+            tree: Mutex::new(Tree {
+                // Most roots have no scope below them.
+                nodes: Slab::with_capacity(1),
+                ..Tree::default()
+            }),
         }
     }
 

@@ -59,8 +59,8 @@ pub struct Classified<Res> {
     /// Its ticket, settled; the next attempt can be made of it.
     ///
     /// `None` where nothing happened: a first attempt that did not wait and
-    /// was not refused.
-    pub ticket: Option<Ticket>,
+    /// was not refused. Boxed, for few answers have one and all are moved.
+    pub ticket: Option<Box<Ticket>>,
 }
 
 /// An attempt's place, token and slot in its scope.
