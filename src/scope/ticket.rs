@@ -280,6 +280,16 @@ impl Ticket {
         }
     }
 
+    /// Tries to pass and go on at once. `Ok(false)` says that the call has to
+    /// wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the call is refused.
+    pub(super) fn pass(&mut self, want: Want) -> Result<bool, Error> {
+        Ok(self.try_admit(want)? && self.confirm(want)?)
+    }
+
     /// Counts the attempt as sent if its root is dormant.
     fn send_dormant(&mut self) -> bool {
         self.scope.count_sent();
