@@ -376,10 +376,9 @@ impl Ticket {
             }
             return Ok(true);
         };
-        let now = self.clock().now();
         // What passes the gate on is checked again where it is sent.
-        let pays = self.pays && want == Want::All;
-        match self.scope.confirm(&grant, pays, now) {
+        let pays = (self.pays && want == Want::All).then(|| self.clock().now());
+        match self.scope.confirm(&grant, pays) {
             Ok(Some(epoch)) if want == Want::All => self.stamp(epoch, grant),
             Ok(Some(_)) => {}
             held_back => {
