@@ -280,6 +280,16 @@ impl Ticket {
         }
     }
 
+    /// Tries to pass and go on at once. `Ok(false)` says that the call has to
+    /// wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the call is refused.
+    pub(super) fn pass(&mut self, want: Want) -> Result<bool, Error> {
+        Ok(self.try_admit(want)? && self.confirm(want)?)
+    }
+
     /// Counts the attempt as sent if its root is dormant.
     fn send_dormant(&mut self) -> bool {
         self.scope.count_sent();
@@ -366,10 +376,9 @@ impl Ticket {
             }
             return Ok(true);
         };
-        let now = self.clock().now();
         // What passes the gate on is checked again where it is sent.
-        let pays = self.pays && want == Want::All;
-        match self.scope.confirm(&grant, pays, now) {
+        let pays = (self.pays && want == Want::All).then(|| self.clock().now());
+        match self.scope.confirm(&grant, pays) {
             Ok(Some(epoch)) if want == Want::All => self.stamp(epoch, grant),
             Ok(Some(_)) => {}
             held_back => {
