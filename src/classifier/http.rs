@@ -2,7 +2,7 @@
 
 use std::error::Error as StdError;
 
-use http::{StatusCode, header::RETRY_AFTER, response::Parts};
+use http::{HeaderMap, StatusCode, header::RETRY_AFTER, response::Parts};
 
 use super::{Classifier, Phase, Receipt, findings::Findings};
 use crate::{
@@ -58,6 +58,9 @@ impl Classifier for HttpClassifier {
 
 /// What the general rules say; they have something to say of every head.
 pub(super) fn judge(head: &Parts, at: &Receipt<'_>) -> Verdict {
+    if is_silent(&head.headers) {
+        return Verdict::new(ruling(head, &[]));
+    }
     let wall = || at.wall();
     let clock = ServerClock::new(&head.headers, &wall);
     let dimensions = RateLimitFields::DRAFT.read(&head.headers, &clock);
@@ -68,6 +71,14 @@ pub(super) fn judge(head: &Parts, at: &Receipt<'_>) -> Verdict {
     };
     findings.read_retry_after(head, at);
     findings.verdict()
+}
+
+/// Whether an answer has none of the fields that are read here, as most have:
+/// one pass over the names costs less than to look up each field.
+fn is_silent(headers: &HeaderMap) -> bool {
+    !headers
+        .keys()
+        .any(|name| name == RETRY_AFTER || name.as_str().starts_with("ratelimit"))
 }
 
 /// How the server ruled, by the general rules.

@@ -5,12 +5,16 @@
 
 mod clock;
 mod dimension;
+#[cfg(feature = "grpc")]
+mod grpc_timeout;
 mod number;
 mod rate_limit;
 mod retry_after;
 #[cfg(feature = "providers")]
 mod unit;
 
+#[cfg(feature = "grpc")]
+pub(crate) use self::grpc_timeout::{grpc_timeout, shorten_grpc_timeout};
 #[cfg(feature = "providers")]
 pub(crate) use self::number::units;
 pub use self::retry_after::retry_after;
