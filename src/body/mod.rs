@@ -19,13 +19,18 @@ mod record;
 mod replay;
 mod response;
 mod spool;
+mod watch;
 
 pub(crate) use self::{
     peek::Peek,
     record::Allowance,
     replay::{Bodies, Kept},
+    watch::Watch,
 };
 pub use self::{
     record::{RecordBody, ReplayBody},
     response::ResponseBody,
 };
+
+#[cfg(test)]
+mod tests;

@@ -39,7 +39,7 @@ pub(crate) struct Allowance(Arc<AtomicUsize>);
 
 impl Allowance {
     /// The most bytes kept by all recordings together.
-    const MOST: usize = 64 * 1024 * 1024;
+    pub(super) const MOST: usize = 64 * 1024 * 1024;
 
     fn take(&self, bytes: usize) -> bool {
         // Relaxed: the count guards no other memory.
@@ -48,6 +48,11 @@ impl Allowance {
                 left.checked_sub(bytes)
             })
             .is_ok()
+    }
+
+    #[cfg(test)]
+    pub(super) fn left(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
     }
 }
 

@@ -6,7 +6,13 @@
 //! implementation over `Clone` would conflict with the boxed ones. So a body
 //! need only be `'static`, and what is known of its type is looked up.
 
-use std::{any::Any, convert::Infallible, error::Error as StdError, fmt, sync::Arc};
+use std::{
+    any::{Any, TypeId},
+    convert::Infallible,
+    error::Error as StdError,
+    fmt,
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use http_body::Body;
@@ -28,8 +34,8 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 /// boxed error.
 #[derive(Clone)]
 pub(crate) struct Bodies {
-    // Each is a `Way<B>`; the latest registered comes first.
-    ways: Arc<Vec<Arc<dyn Any + Send + Sync>>>,
+    // By the type `B`, its `Way<B>`; the latest registered comes first.
+    ways: Arc<Vec<(TypeId, Arc<dyn Any + Send + Sync>)>>,
 }
 
 impl Bodies {
@@ -56,8 +62,16 @@ impl Bodies {
     }
 
     fn with<B: 'static>(mut self, way: Way<B>) -> Self {
-        Arc::make_mut(&mut self.ways).insert(0, Arc::new(way));
+        let ways = Arc::make_mut(&mut self.ways);
+        ways.insert(0, (TypeId::of::<B>(), Arc::new(way)));
         self
+    }
+
+    fn way<B: 'static>(&self) -> Option<&Way<B>> {
+        // There are a handful, and most calls find theirs first.
+        let mut ways = self.ways.iter();
+        let (_, way) = ways.find(|(body, _)| *body == TypeId::of::<B>())?;
+        way.downcast_ref()
     }
 
     /// Makes `body` ready for its first send, and keeps what is needed for
@@ -67,8 +81,7 @@ impl Bodies {
         body: B,
         allowance: &Allowance,
     ) -> (B, Option<Kept<B>>) {
-        let mut ways = self.ways.iter();
-        match ways.find_map(|way| way.downcast_ref()) {
+        match self.way() {
             Some(Way::Copy(copy)) => {
                 let kept = copy(&body).map(|body| Keep::Copy {
                     body,
@@ -91,6 +104,8 @@ impl Default for Bodies {
         let none = Self {
             ways: Arc::default(),
         };
+        #[cfg(feature = "grpc")]
+        let none = none.recorded(tonic::body::Body::new, tonic::body::Body::new);
         // The most usual one comes last, which is first in the search.
         none.recorded(UnsyncBoxBody::<Bytes, Infallible>::new, UnsyncBoxBody::new)
             .recorded(UnsyncBoxBody::<Bytes, BoxError>::new, UnsyncBoxBody::new)

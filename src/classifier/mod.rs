@@ -5,13 +5,20 @@
 //! default one; [`classify_fn`] makes one from a closure.
 
 mod closure;
+mod findings;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod http;
 mod or;
+#[cfg(feature = "providers")]
+pub mod providers;
 
 use std::{error::Error as StdError, fmt, sync::Arc, time::SystemTime};
 
 use ::http::{HeaderMap, Uri, response::Parts};
 
+#[cfg(feature = "grpc")]
+pub use self::grpc::GrpcClassifier;
 pub use self::{
     closure::{ClassifyBodyFn, ClassifyFn, classify_body_fn, classify_fn},
     http::HttpClassifier,
@@ -96,9 +103,10 @@ pub trait Classifier: Send + Sync + 'static {
         false
     }
 
-    /// Whether a refusal may say that the request was not processed, so that
-    /// even a `POST` has to be kept to be sent again.
-    fn may_be_unprocessed(&self) -> bool {
+    /// Whether a refusal of what is `requested` may say that it was not
+    /// processed, so that even a `POST` has to be kept to be sent again.
+    fn may_be_unprocessed(&self, requested: &Uri) -> bool {
+        let _ = requested;
         false
     }
 
@@ -207,7 +215,7 @@ impl<C: Classifier + ?Sized> Classifier for Arc<C> {
         (**self).needs_uri()
     }
 
-    fn may_be_unprocessed(&self) -> bool {
-        (**self).may_be_unprocessed()
+    fn may_be_unprocessed(&self, requested: &Uri) -> bool {
+        (**self).may_be_unprocessed(requested)
     }
 }

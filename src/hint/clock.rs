@@ -49,12 +49,20 @@ impl<'a> ServerClock<'a> {
             .map(|at| at.saturating_sub(now))
     }
 
+    /// Seconds by which the wall time is ahead of the answer's `Date`.
+    pub(crate) fn skew(&self) -> Option<i64> {
+        let (wall, date) = (since_epoch((self.wall)()), since_epoch(self.date()?));
+        let apart = i64::try_from(wall.abs_diff(date).as_secs()).ok()?;
+        Some(if wall < date { -apart } else { apart })
+    }
+
     fn now(&self) -> Duration {
-        let date = self.headers.get(DATE).and_then(|date| {
-            let date = date.to_str().ok()?;
-            httpdate::parse_http_date(date).ok()
-        });
-        since_epoch(date.unwrap_or_else(self.wall))
+        since_epoch(self.date().unwrap_or_else(self.wall))
+    }
+
+    fn date(&self) -> Option<SystemTime> {
+        let date = self.headers.get(DATE)?.to_str().ok()?;
+        httpdate::parse_http_date(date).ok()
     }
 }
 

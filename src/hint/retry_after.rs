@@ -58,9 +58,15 @@ pub fn retry_after(
         .filter_map(|value| value.to_str().ok())
         .flat_map(members)
         .filter_map(|member| Some((wait(member, &clock)?, member)))
-        .max_by_key(|(wait, _)| *wait);
+        .max_by_key(|((wait, _), _)| *wait);
     Some(match longest {
-        Some((wait, member)) => Ok(Hint::new(wait, SOURCE).raw(member.as_bytes())),
+        Some(((wait, is_instant), member)) => {
+            let hint = Hint::new(wait, SOURCE).raw(member.as_bytes());
+            Ok(match clock.skew().filter(|_| is_instant) {
+                Some(skew) => hint.skew(skew),
+                None => hint,
+            })
+        }
         None => Err(IgnoredHint::new(
             SOURCE,
             first.as_bytes(),
@@ -69,11 +75,14 @@ pub fn retry_after(
     })
 }
 
-/// The wait that one member asks for.
-fn wait(member: &str, clock: &ServerClock<'_>) -> Option<Duration> {
+/// The wait that one member asks for, and whether it names an instant.
+pub(super) fn wait(member: &str, clock: &ServerClock<'_>) -> Option<(Duration, bool)> {
     match number::seconds(member) {
-        Some(count) => Some(clock.until_unix(count).unwrap_or(count)),
-        None => Some(clock.until(httpdate::parse_http_date(member).ok()?)),
+        Some(count) => {
+            let instant = clock.until_unix(count);
+            Some((instant.unwrap_or(count), instant.is_some()))
+        }
+        None => Some((clock.until(httpdate::parse_http_date(member).ok()?), true)),
     }
 }
 
@@ -199,6 +208,21 @@ mod tests {
         let hour_behind = "Mon, 05 Oct 2026 17:00:30 GMT";
         assert_eq!(wait(hour_behind), Duration::from_secs(3630));
         assert_eq!(wait("yesterday"), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn what_the_clocks_differ_by_is_told_with_an_instant() {
+        let skew = |value, date| {
+            let fields = [(RETRY_AFTER, value), (DATE, date)];
+            let hint = retry_after(&headers(fields), wall).unwrap().unwrap();
+            hint.observed_skew()
+        };
+        let behind = "Mon, 05 Oct 2026 17:55:00 GMT";
+        assert_eq!(skew("Mon, 05 Oct 2026 18:01:00 GMT", behind), Some(300));
+        let ahead = "Mon, 05 Oct 2026 18:05:00 GMT";
+        assert_eq!(skew("1791223245", ahead), Some(-300));
+        assert_eq!(skew("60", behind), None);
+        assert_eq!(skew("Mon, 05 Oct 2026 18:01:00 GMT", "yesterday"), None);
     }
 
     #[test]

@@ -35,40 +35,16 @@ const PREFIX: usize = size_of::<u64>();
 impl HeadCopy {
     /// Writes down the head of `request`.
     pub(crate) fn of<B>(request: &Request<B>) -> Self {
-        let uri = request.uri();
-        let start = [
-            request.method().as_str(),
-            uri.scheme_str().unwrap_or_default(),
-            uri.authority().map_or("", Authority::as_str),
-            // `as_str` would make "/" of a path that is not there.
-            uri.path_and_query()
-                .filter(|_| !uri.path().is_empty())
-                .map_or("", PathAndQuery::as_str),
-        ];
-        let headers = request.headers();
-        let length = start
-            .iter()
-            .map(|field| PREFIX + field.len())
-            .sum::<usize>()
-            + headers
-                .iter()
-                .map(|(name, value)| 2 * PREFIX + name.as_str().len() + value.len())
-                .sum::<usize>();
-
+        let mut length = 0;
+        each_field(request, |field, _| length += PREFIX + field.len());
         let mut fields = Vec::with_capacity(length);
-        for field in start {
-            put(&mut fields, field.as_bytes(), false);
-        }
-        for (name, value) in headers {
-            put(&mut fields, name.as_str().as_bytes(), false);
-            put(&mut fields, value.as_bytes(), value.is_sensitive());
-        }
+        each_field(request, |field, mark| put(&mut fields, field, mark));
 
         let extensions = request.extensions();
         Self {
             fields: fields.into_boxed_slice(),
             version: request.version(),
-            headers: headers.keys_len(),
+            headers: request.headers().keys_len(),
             extensions: if extensions.is_empty() {
                 Extensions::new()
             } else {
@@ -108,6 +84,27 @@ impl HeadCopy {
     }
 }
 
+/// Shows the fields of a head in the order of the layout, with their marks.
+fn each_field<B>(request: &Request<B>, mut show: impl FnMut(&[u8], bool)) {
+    let uri = request.uri();
+    let start = [
+        request.method().as_str(),
+        uri.scheme_str().unwrap_or_default(),
+        uri.authority().map_or("", Authority::as_str),
+        // `as_str` would make "/" of a path that is not there.
+        uri.path_and_query()
+            .filter(|_| !uri.path().is_empty())
+            .map_or("", PathAndQuery::as_str),
+    ];
+    for field in start {
+        show(field.as_bytes(), false);
+    }
+    for (name, value) in request.headers() {
+        show(name.as_str().as_bytes(), false);
+        show(value.as_bytes(), value.is_sensitive());
+    }
+}
+
 fn put(fields: &mut Vec<u8>, field: &[u8], mark: bool) {
     // No slice is longer than `isize::MAX`, so the shift loses nothing.
     fields.put_u64_ne((field.len() as u64) << 1 | u64::from(mark));
@@ -136,4 +133,133 @@ fn take_uri(fields: &mut Bytes) -> Option<Uri> {
         uri.path_and_query = Some(PathAndQuery::from_maybe_shared(path).ok()?);
     }
     Uri::from_parts(uri).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{prelude::*, test_runner::RngSeed};
+
+    use super::*;
+
+    fn uris() -> impl Strategy<Value = Uri> {
+        let forms = prop_oneof![
+            Just("/".to_owned()),
+            Just("*".to_owned()),
+            "/[a-z0-9%/]{0,20}(\\?[a-z0-9=&%]{0,20})?",
+            "[a-z0-9.]{1,20}(:[0-9]{1,4})?",
+            "(http|HTTPS|ws|git\\+ssh)://([a-z]{1,8}(:[a-z]{1,8})?@)?[a-zA-Z0-9.]{1,20}(:[0-9]{1,4})?",
+            "https?://\\[::1\\](:[0-9]{1,4})?(/[a-zé]{0,9})?(\\?[a-z&=]{0,9})?",
+        ];
+        forms.prop_filter_map("no URI", |uri| uri.parse().ok())
+    }
+
+    fn names() -> impl Strategy<Value = HeaderName> {
+        prop_oneof![
+            Just(http::header::ACCEPT),
+            Just(http::header::AUTHORIZATION),
+            Just(http::header::COOKIE),
+            "[a-z0-9!#$%&'*+.^_`|~-]{1,80}".prop_map(|name| name.parse().unwrap()),
+        ]
+    }
+
+    fn values() -> impl Strategy<Value = HeaderValue> {
+        let bytes = prop::collection::vec(any::<u8>(), 0..80);
+        let values = bytes.prop_filter_map("no value", |mut bytes| {
+            bytes.retain(|byte| matches!(byte, b'\t' | 32..=126 | 128..));
+            HeaderValue::from_bytes(&bytes).ok()
+        });
+        (values, any::<bool>()).prop_map(|(mut value, sensitive)| {
+            value.set_sensitive(sensitive);
+            value
+        })
+    }
+
+    fn requests() -> impl Strategy<Value = Request<()>> {
+        let versions = prop::sample::select(vec![
+            Version::HTTP_09,
+            Version::HTTP_10,
+            Version::HTTP_11,
+            Version::HTTP_2,
+            Version::HTTP_3,
+        ]);
+        let headers = prop::collection::vec((names(), values()), 0..20);
+        let methods = "GET|POST|[A-Za-z!#$%&'*+.^_`|~-]{1,40}";
+        (methods, uris(), versions, headers, any::<Option<u32>>()).prop_map(
+            |(method, uri, version, headers, extension)| {
+                let mut request = Request::new(());
+                *request.method_mut() = method.parse().unwrap();
+                *request.uri_mut() = uri;
+                *request.version_mut() = version;
+                for (name, value) in headers {
+                    request.headers_mut().append(name, value);
+                }
+                if let Some(extension) = extension {
+                    request.extensions_mut().insert(extension);
+                }
+                request
+            },
+        )
+    }
+
+    /// Everything that can be told of a head, in its order.
+    fn told(request: &Request<()>) -> impl PartialEq + std::fmt::Debug {
+        let headers: Vec<_> = request
+            .headers()
+            .iter()
+            .map(|(name, value)| {
+                (
+                    name.clone(),
+                    value.as_bytes().to_vec(),
+                    value.is_sensitive(),
+                )
+            })
+            .collect();
+        let uri = request.uri();
+        (
+            request.method().clone(),
+            uri.to_string(),
+            uri.clone().into_parts().scheme,
+            uri.authority().cloned(),
+            uri.path_and_query().cloned(),
+            request.version(),
+            headers,
+            request.extensions().get::<u32>().copied(),
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            rng_seed: RngSeed::Fixed(429),
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn any_head_is_rebuilt_as_it_was(request in requests()) {
+            let copy = HeadCopy::of(&request);
+            for _ in 0..2 {
+                let rebuilt = copy.rebuild().expect("a checked head");
+                prop_assert_eq!(told(&rebuilt), told(&request));
+                prop_assert_eq!(rebuilt.uri(), request.uri());
+            }
+        }
+    }
+
+    #[test]
+    fn a_uri_without_any_part_stays_without() {
+        let mut request = Request::new(());
+        *request.uri_mut() = Uri::from_parts(http::uri::Parts::default()).unwrap();
+        let rebuilt = HeadCopy::of(&request).rebuild().unwrap();
+        assert_eq!(rebuilt.uri().path(), request.uri().path());
+        assert_eq!(rebuilt.uri(), request.uri());
+    }
+
+    #[test]
+    fn a_name_longer_than_any_table_is_kept() {
+        let name = HeaderName::from_bytes(&[b'n'; 65_535]).unwrap();
+        let value = HeaderValue::from_bytes(&vec![b'v'; 1_000_000]).unwrap();
+        let mut request = Request::new(());
+        request.headers_mut().insert(name.clone(), value.clone());
+        let rebuilt = HeadCopy::of(&request).rebuild().unwrap();
+        assert_eq!(rebuilt.headers().get(name), Some(&value));
+    }
 }

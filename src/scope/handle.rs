@@ -6,7 +6,8 @@ use tokio::time::timeout_at;
 
 use super::{
     Scope, ScopeSnapshot,
-    cell::{After, Sent},
+    after::After,
+    cell::Sent,
     pause::{Answer, Asked, Cause},
     queue::Place,
     settle::{self, Stage},
@@ -46,8 +47,9 @@ impl ScopeHandle {
                 cause: Cause::Manual,
                 ban: false,
                 probe: false,
+                early: None,
             };
-            settle::close(awake, now, asked, &scope.root.common.policy);
+            settle::close(awake, now, asked);
         }
         drop(tree);
         scope.changed.notify_one();
@@ -101,6 +103,7 @@ impl ScopeHandle {
                 false => 0,
             },
             probes: 0,
+            waited: 0,
         };
         scope.settle(&sent, Stage::Whole, &mut Place::new(now), 0, verdict, now);
     }

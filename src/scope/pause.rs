@@ -52,19 +52,21 @@ struct Episode {
     epoch: u64,
     /// Rounds throttled, the first one not counted.
     rounds: u32,
+    /// When its last pause opened, or will.
+    opens: Instant,
 }
 
 #[derive(Debug)]
 struct Pause {
     began: Instant,
-    /// When the episode began, from which early probes count.
-    since: Instant,
     /// The instant that was asked for: never sent before it but by a probe.
     until: Instant,
     /// `until` and the jitter, drawn once.
     opens: Instant,
     cause: Cause,
     ban: bool,
+    /// Where it is probed before its end: since when, and after how long.
+    early: Option<(Instant, Duration)>,
     /// The next probe goes no earlier. `None` if nothing is to be proven.
     next_probe: Option<Instant>,
     /// When the lease of the probe in flight ends.
@@ -109,6 +111,8 @@ pub(super) struct Asked {
     pub(super) ban: bool,
     /// Whether the gate must be proven open by a probe.
     pub(super) probe: bool,
+    /// When a probe may go before `until`.
+    pub(super) early: Option<Instant>,
 }
 
 impl Gate {
@@ -141,7 +145,7 @@ impl Gate {
     /// Closes the gate, or keeps it closed for longer; it is never shortened.
     ///
     /// Gives the instant until which it is closed.
-    pub(super) fn pause(&mut self, now: Instant, asked: Asked, policy: &Policy) -> Instant {
+    pub(super) fn pause(&mut self, now: Instant, asked: Asked) -> Instant {
         let (began, until, ban) = match &self.state {
             State::Closed(pause) => (pause.began, pause.until.max(asked.until), pause.ban),
             _ => (now, asked.until, false),
@@ -158,26 +162,28 @@ impl Gate {
             State::Closed(pause) if !longer => pause.cause,
             _ => asked.cause,
         };
+        if let Some(episode) = &mut self.episode {
+            episode.opens = opens;
+        }
         let proven = !asked.probe
+            && asked.early.is_none()
             && !matches!(&self.state, State::Closed(pause) if pause.next_probe.is_some());
+        let early = asked.early.filter(|early| !ban && *early < opens);
         let probe = match &self.state {
             State::Closed(pause) => pause.probe,
             _ => None,
         };
-        let mut pause = Pause {
+        let since = self.episode.map_or(began, |episode| episode.began);
+        self.state = State::Closed(Pause {
             began,
-            since: self.episode.map_or(began, |episode| episode.began),
             until,
             opens,
             cause,
             ban,
-            next_probe: None,
+            early: early.map(|early| (since, early - since)),
+            next_probe: (!proven).then(|| early.unwrap_or(opens)),
             probe,
-        };
-        if !proven {
-            pause.next_probe = Some(pause.probe_from(now, policy));
-        }
-        self.state = State::Closed(pause);
+        });
         until
     }
 
@@ -210,9 +216,21 @@ impl Gate {
                     began: now,
                     epoch,
                     rounds: 0,
+                    opens: now,
                 });
             }
         }
+    }
+
+    /// Whether who has been asking since `since` was held back by the running
+    /// episode's pause.
+    pub(super) fn has_held_since(&self, since: Instant) -> bool {
+        self.episode.is_some_and(|episode| since < episode.opens)
+    }
+
+    /// When the running episode began.
+    pub(super) fn began(&self) -> Option<Instant> {
+        self.episode.map(|episode| episode.began)
     }
 
     /// The epoch that began the running episode.
@@ -326,26 +344,17 @@ impl Pause {
         Answer::Wait(at)
     }
 
-    /// From when on a probe may go, as of `now`.
-    ///
-    /// A pause that is too long to wait out is probed before its end: at
-    /// `max_pause · 2^k` from its beginning, so that an overstated one heals.
-    fn probe_from(&self, now: Instant, policy: &Policy) -> Instant {
-        let waited_out = self.until - now <= policy.max_pause && self.cause != Cause::Exhausted;
-        if waited_out || self.ban {
-            return self.opens;
-        }
-        let mut wait = policy.max_pause.max(policy.min_pause_bounded());
-        while self.since + wait <= now && wait < Duration::MAX {
-            wait = wait.saturating_mul(2);
-        }
-        self.opens.min(self.since + wait)
-    }
-
     fn retry_probe(&mut self, now: Instant, policy: &Policy) {
-        // An early probe that taught nothing leaves the server's word standing.
         let soon = now + policy.min_pause_bounded();
-        self.next_probe = Some(soon.max(self.probe_from(now, policy)));
+        // An early probe that taught nothing leaves the server's word standing:
+        // the next goes when the early one after it would have gone.
+        let early = self.early.as_mut().map(|(since, after)| {
+            while *since + *after <= now && *after < Duration::MAX {
+                *after = after.saturating_mul(2).max(Duration::from_nanos(1));
+            }
+            self.opens.min(*since + *after)
+        });
+        self.next_probe = Some(early.map_or(soon, |early| early.max(soon)));
     }
 }
 

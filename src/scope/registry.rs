@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 
 use super::{
     Policy, Scope, ScopeHandle, ScopeSnapshot, Ticket,
+    buckets::Buckets,
     cell::{Node, Root},
     flight::Flight,
 };
@@ -223,7 +224,7 @@ impl Registry {
             Some(parent) => Arc::clone(&parent.root),
             None => Arc::new(Root::new(Arc::clone(&self.common))),
         };
-        let node = root.lock().nodes.insert(Node::default());
+        let node = root.lock().nodes.insert(Node::born(now));
         let owned = key.clone().into_owned();
         let scope = Arc::new(Scope {
             segments: owned.segments().into(),
@@ -293,7 +294,12 @@ impl Scope {
             && let Some(awake) = tree.wake(self, now)
         {
             self.root.word.limit();
-            awake.limit = Some(limit);
+            awake.most = Some(limit);
+        }
+        if !policy.buckets.is_empty()
+            && let Some(awake) = tree.wake(self, now)
+        {
+            awake.buckets = Buckets::of(policy, now);
         }
         if let Some(rate) = policy.law.start() {
             tree.wake_law(self, now, Some(rate));

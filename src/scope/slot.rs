@@ -119,7 +119,7 @@ impl Scope {
         let mut limited = false;
         for level in self.path() {
             if let Some(awake) = tree.awake(level)
-                && awake.limit.is_some()
+                && awake.limit(now).is_some()
             {
                 awake.leases.insert(Arc::clone(&lease));
                 limited = true;

@@ -1,0 +1,12 @@
+//! Trust: hints that lie are measured and sanitised, and true ones obeyed.
+
+mod client;
+mod layer;
+mod rules;
+mod servers;
+mod simulated;
+mod ways;
+mod world;
+
+#[path = "../support/mod.rs"]
+mod support;
