@@ -2,11 +2,14 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use crate::{scope_key::ScopeKey, verdict::Hint};
+use crate::{scope_key::ScopeKey, time::nanos, verdict::Hint};
 
 /// What became of one call: how often it was sent, and how it ended.
 ///
@@ -36,6 +39,33 @@ impl Outcome {
     /// a retry that was not made.
     pub(crate) const fn is_worth_telling(&self) -> bool {
         self.attempts != 1 || !self.waited.is_zero() || self.gave_up.is_some()
+    }
+}
+
+/// How far a call has come: kept by its ticket, for those who must tell of a
+/// call whose ticket is gone.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    attempts: AtomicU32,
+    waited: AtomicU64,
+}
+
+impl Progress {
+    /// The call has been sent for the `attempt`th time.
+    pub(crate) fn sent(&self, attempt: u32) {
+        // Relaxed: who reads it has the call's future, and so came after.
+        self.attempts.store(attempt, Ordering::Relaxed);
+    }
+
+    /// The call has waited this long in all.
+    pub(crate) fn waited(&self, waited: Duration) {
+        self.waited.store(nanos(waited), Ordering::Relaxed);
+    }
+
+    /// Brings `outcome` up to date.
+    pub(crate) fn tell(&self, outcome: &mut Outcome) {
+        outcome.attempts = self.attempts.load(Ordering::Relaxed);
+        outcome.waited = Duration::from_nanos(self.waited.load(Ordering::Relaxed));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -19,7 +20,7 @@ use crate::{
     body::{Kept, Peek, ResponseBody},
     error::{BoxError, Error, ErrorKind},
     observe::{self, Refused},
-    outcome::{Outcome, OutcomeHandle, Reason},
+    outcome::{Outcome, OutcomeHandle, Progress, Reason},
     retry_policy::{Call, Decision},
     scope::{Classified, Scoped, Ticket},
     time::Instant,
@@ -45,8 +46,7 @@ pin_project! {
         call: Call,
         // What another attempt needs; boxed, for few calls need it.
         again: Option<Box<Again<S, B>>>,
-        // The answer that a call falls back on which is refused while it waits.
-        fallback: Option<Box<Answer<RB>>>,
+        fallback: Option<Box<Fallback<RB>>>,
         told: Option<Box<Told>>,
     }
 }
@@ -89,30 +89,50 @@ struct Between<B, RB: Body> {
     /// Ends the call at its deadline.
     timer: Option<Pin<Box<Sleep>>>,
     next: Option<(Request<B>, Ticket)>,
-    began: Instant,
 }
 
 struct Drain<RB: Body> {
     peek: Peek<RB>,
     head: http::response::Parts,
     verdict: Verdict,
+    progress: Arc<Progress>,
+}
+
+/// The answer that a call falls back on which is refused while it waits.
+struct Fallback<RB: Body> {
+    answer: Answer<RB>,
+    progress: Arc<Progress>,
 }
 
 /// What an [`OutcomeHandle`] is told when the call ends, or is dropped.
 pub(super) struct Told {
     handle: OutcomeHandle,
     outcome: Outcome,
+    /// How far the call has come, while the outcome is not the last word.
+    progress: Option<Arc<Progress>>,
 }
 
 impl Told {
-    pub(super) fn new(handle: OutcomeHandle) -> Self {
-        let outcome = Outcome::default();
-        Self { handle, outcome }
+    pub(super) fn new(handle: OutcomeHandle, progress: Arc<Progress>) -> Self {
+        Self {
+            handle,
+            outcome: Outcome::default(),
+            progress: Some(progress),
+        }
+    }
+
+    /// The call has ended with `outcome`.
+    fn end(&mut self, outcome: Outcome) {
+        self.outcome = outcome;
+        self.progress = None;
     }
 }
 
 impl Drop for Told {
     fn drop(&mut self) {
+        if let Some(progress) = &self.progress {
+            progress.tell(&mut self.outcome);
+        }
         self.handle.set(std::mem::take(&mut self.outcome));
     }
 }
@@ -152,9 +172,15 @@ fn judge<S, B, RB: Body>(
         verdict,
         ticket,
     } = answer;
-    let Some(ticket) = ticket else {
+    // What a layer below has done for the call is a part of what became of it.
+    let below = response.extensions().get::<Outcome>();
+    let Some(mut ticket) = ticket else {
         if let Some(told) = told {
-            told.outcome.attempts = 1;
+            let once = || Outcome {
+                attempts: 1,
+                ..Outcome::default()
+            };
+            told.end(below.cloned().unwrap_or_else(once));
         }
         return Next::GiveBack(Classified {
             response,
@@ -175,9 +201,11 @@ fn judge<S, B, RB: Body>(
         (Decision::Again, None) => Some(Reason::BodyNotReplayable),
         (Decision::GiveUp(reason), _) => Some(reason),
     };
+    let more = below.map_or(0, |below| below.attempts.saturating_sub(1));
+    let waited = below.map_or(Duration::ZERO, |below| below.waited);
     let outcome = Outcome {
-        attempts: ticket.attempt(),
-        waited: ticket.waited(),
+        attempts: ticket.attempt().saturating_add(more),
+        waited: ticket.waited().saturating_add(waited),
         gave_up,
         hint: verdict.hint().cloned(),
         code: verdict.code().map(Into::into),
@@ -197,10 +225,10 @@ fn judge<S, B, RB: Body>(
             gave_up,
         });
     }
-    if let Some(told) = told {
-        told.outcome = outcome.clone();
-    }
     let Some((head, body)) = again else {
+        if let Some(told) = told {
+            told.end(outcome.clone());
+        }
         if outcome.is_worth_telling() {
             response.extensions_mut().insert(outcome);
         }
@@ -210,22 +238,32 @@ fn judge<S, B, RB: Body>(
             ticket: Some(ticket),
         });
     };
+    if let Some(told) = told {
+        told.outcome = outcome.clone();
+    }
     // Put there now, for when the call has to fall back on this answer.
     response.extensions_mut().insert(outcome);
-    let deadline = ticket.deadline();
-    let (head_of_answer, refused) = response.into_parts();
     let sleep = |at: Instant| Box::pin(ticket.clock().sleep_until(at));
+    let limit = sleep(now + DRAIN);
+    let alone = (ticket.not_before() > now).then(|| sleep(ticket.not_before()));
+    let deadline = ticket.deadline();
+    let timer = (deadline < Instant::NEVER).then(|| sleep(deadline));
+    let (head_of_answer, refused) = response.into_parts();
     let drain = Drain {
         peek: refused.peek(),
         head: head_of_answer,
         verdict,
+        progress: ticket.progress(ticket.attempt()),
     };
+    let mut ticket = ticket.next_attempt();
+    if alone.is_some() {
+        ticket.pause_alone();
+    }
     Next::Wait(Box::new(Between {
-        drain: Some((drain, sleep(now + DRAIN))),
-        pause: (ticket.not_before() > now).then(|| sleep(ticket.not_before())),
-        timer: (deadline < Instant::NEVER).then(|| sleep(deadline)),
-        began: now,
-        next: Some((head.map(|()| body), ticket.next_attempt())),
+        drain: Some((drain, limit)),
+        pause: alone,
+        timer,
+        next: Some((head.map(|()| body), ticket)),
     }))
 }
 
@@ -271,7 +309,7 @@ where
     fn poll_wait(
         &mut self,
         cx: &mut Context<'_>,
-        fallback: &mut Option<Box<Answer<RB>>>,
+        fallback: &mut Option<Box<Fallback<RB>>>,
     ) -> Poll<Result<(), Error>> {
         if let Some((drain, limit)) = &mut self.drain {
             let drained = Pin::new(&mut drain.peek).poll(cx).is_ready();
@@ -285,12 +323,14 @@ where
                     peek,
                     head,
                     verdict,
+                    progress,
                 } = drain;
-                *fallback = Some(Box::new(Classified {
+                let answer = Classified {
                     response: Response::from_parts(head, peek.into_body()),
                     verdict,
                     ticket: None,
-                }));
+                };
+                *fallback = Some(Box::new(Fallback { answer, progress }));
             }
         }
         if self.is_late(cx) {
@@ -303,8 +343,7 @@ where
             ready!(pause.as_mut().poll(cx));
             self.pause = None;
             if let Some((_, ticket)) = &mut self.next {
-                let now = ticket.clock().now();
-                ticket.add_waited(now - self.began);
+                ticket.resume_alone();
             }
         }
         Poll::Ready(Ok(()))
@@ -318,7 +357,7 @@ where
 
 /// The answer that a refused call falls back on, with the reason.
 fn fall_back<RB: Body>(
-    fallback: &mut Option<Box<Answer<RB>>>,
+    fallback: &mut Option<Box<Fallback<RB>>>,
     error: BoxError,
     told: &mut Option<Box<Told>>,
 ) -> Result<Answer<RB>, BoxError> {
@@ -329,16 +368,21 @@ fn fall_back<RB: Body>(
         return Err(error);
     };
     let reason = reason(refused);
-    let Some(mut answer) = fallback.take() else {
+    let Some(fallback) = fallback.take() else {
         return Err(error);
     };
+    let Fallback {
+        mut answer,
+        progress,
+    } = *fallback;
     if let Some(outcome) = answer.response.extensions_mut().get_mut::<Outcome>() {
+        progress.tell(outcome);
         outcome.gave_up = Some(reason);
     }
     if let Some(told) = told {
         told.outcome.gave_up = Some(reason);
     }
-    Ok(*answer)
+    Ok(answer)
 }
 
 impl<S, B, RB> Future for ResponseFuture<S, S::Future, B, RB>

@@ -175,24 +175,26 @@ where
     fn call(&mut self, scoped: Scoped<Request<B>>) -> Self::Future {
         let Scoped {
             mut request,
-            ticket,
+            mut ticket,
         } = scoped;
         let settings = &*self.settings;
         let options = request.extensions().get::<CallOptions>();
         let handle = request.extensions().get::<OutcomeHandle>();
-        let told = handle.map(|handle| Box::new(Told::new(handle.clone())));
+        let told = handle.map(|handle| Box::new(Told::new(handle.clone(), ticket.progress(0))));
         let marked = options.is_some_and(|options| options.idempotent);
+        let max_attempts = options
+            .and_then(|options| options.attempts)
+            .unwrap_or(settings.max_attempts);
+        let retry = max_attempts > 1 && !options.is_some_and(|options| options.no_retry);
         let call = Call {
             attempts: 1,
-            max_attempts: options
-                .and_then(|o| o.attempts)
-                .unwrap_or(settings.max_attempts),
+            max_attempts,
             idempotent: is_idempotent(request.method(), request.headers(), marked),
-            retry: !options.is_some_and(|o| o.no_retry) && ticket.may_wait(),
+            retry: retry && ticket.may_wait(),
             deadline: ticket.deadline(),
         };
         let mut again = None;
-        if call.retry && call.max_attempts > 1 && (call.idempotent || settings.unprocessed) {
+        if call.retry && (call.idempotent || settings.unprocessed) {
             let (parts, body) = request.into_parts();
             let (body, kept) = settings.bodies.prepare(body, &settings.allowance);
             request = Request::from_parts(parts, body);

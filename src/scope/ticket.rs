@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
+    outcome::Progress,
     scope_key::ScopeKey,
     time::Instant,
     verdict::Verdict,
@@ -82,6 +83,8 @@ pub struct Ticket {
     pays: bool,
     mode: Mode,
     stage: Stage,
+    /// Kept up to date where somebody wants to know.
+    progress: Option<Arc<Progress>>,
 }
 
 /// What a ticket holds.
@@ -89,6 +92,8 @@ pub struct Ticket {
 enum Hold {
     Nothing,
     Place(WaiterId, Instant),
+    /// Nothing, and it stands in no queue: its call is paused alone since then.
+    Alone(Instant),
     Grant(Grant),
     Flight(Sent),
     /// The answer came and the scope is settled; the slot is still held.
@@ -129,6 +134,7 @@ impl Ticket {
             pays: false,
             mode: Mode::Govern,
             stage: Stage::Whole,
+            progress: None,
         }
     }
 
@@ -178,9 +184,43 @@ impl Ticket {
         self.not_before
     }
 
-    /// Notes that the call waited `time` outside of a queue.
-    pub(crate) fn add_waited(&mut self, time: Duration) {
+    /// Begins the wait of a call that is paused alone.
+    pub(crate) fn pause_alone(&mut self) {
+        self.hold = Hold::Alone(self.clock().now());
+    }
+
+    /// Ends the wait of a call that was paused alone.
+    pub(crate) fn resume_alone(&mut self) {
+        if let Hold::Alone(since) = self.hold {
+            self.hold = Hold::Nothing;
+            self.add_waited(self.clock().now() - since);
+        }
+    }
+
+    fn add_waited(&mut self, time: Duration) {
         self.waited = self.waited.saturating_add(time);
+        if let Some(progress) = &self.progress {
+            progress.waited(self.waited);
+        }
+    }
+
+    /// Where it can be read from now on how far the call, sent `attempts` times
+    /// until now, has come.
+    pub(crate) fn progress(&mut self, attempts: u32) -> Arc<Progress> {
+        let waited = self.waited;
+        let progress = self.progress.get_or_insert_with(|| {
+            let progress = Progress::default();
+            progress.sent(attempts);
+            progress.waited(waited);
+            Arc::new(progress)
+        });
+        Arc::clone(progress)
+    }
+
+    fn note_sent(&self) {
+        if let Some(progress) = &self.progress {
+            progress.sent(self.attempt);
+        }
     }
 
     /// An error that refuses this call.
@@ -249,6 +289,7 @@ impl Ticket {
             epoch: word.epoch(),
             probes: 0,
         });
+        self.note_sent();
         true
     }
 
@@ -336,6 +377,7 @@ impl Ticket {
             epoch,
             probes,
         });
+        self.note_sent();
     }
 
     /// Counts the attempt as sent now, where no service above has done so.
@@ -346,6 +388,7 @@ impl Ticket {
                 self.scope.count_sent();
                 self.stamp(self.scope.root.word.read().epoch(), 0);
             }
+            Hold::Nothing => self.note_sent(),
             _ => {}
         }
     }
@@ -450,8 +493,13 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
+        if let Hold::Place(_, since) | Hold::Alone(since) = self.hold
+            && self.progress.is_some()
+        {
+            self.add_waited(self.clock().now() - since);
+        }
         match self.hold {
-            Hold::Nothing => {}
+            Hold::Nothing | Hold::Alone(_) => {}
             Hold::Place(id, _) => self.scope.leave(id),
             Hold::Grant(grant) => self.scope.give_back(grant),
             Hold::Flight(sent) => {

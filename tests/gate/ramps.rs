@@ -1,0 +1,169 @@
+//! How those who waited are let go.
+
+use std::time::Duration;
+
+use tower::Layer as _;
+use tower_retry_after::{
+    Fixed, RetryAfterLayer, classify_fn,
+    verdict::{Hint, Throttle, ThrottleKind},
+};
+
+use crate::support::*;
+
+const A: &str = "http://a.test/";
+
+#[tokio::test(start_paused = true)]
+async fn the_probe_goes_alone_and_the_others_follow_its_success() {
+    let server = Server::new(ms(10), |send| match send.nth {
+        0 => refusal(2),
+        1 => ok().after(ms(690)),
+        _ => ok(),
+    });
+    let (client, _) = client_of(&server, policy());
+    let mut calls = send_all(1, &client, A);
+    sleep(ms(20)).await;
+    calls.extend(send_all(9, &client, A));
+    assert_eq!(statuses(calls).await, [200; 10]);
+    let times = server.times();
+    assert!(times[1] >= ms(10) + secs(2), "{times:?}");
+    assert!(times[2] >= times[1] + ms(700), "{times:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_law_a_hundred_go_evenly_over_the_spread() {
+    // A tenth of the pause, half a second at least, eight at most.
+    for (pause, spread) in [(1, ms(500)), (20, secs(2)), (59, ms(5_900)), (100, secs(8))] {
+        let server = Server::new(ms(10), |_| ok());
+        let (client, layer) = client_of(&server, policy().max_pause(secs(100)));
+        layer.scopes().get(scope_of(A)).pause_for(secs(pause));
+        assert_eq!(statuses(send_all(100, &client, A)).await, [200; 100]);
+        assert_even(&server.times(), secs(pause), spread);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_limit_on_concurrency_they_go_evenly_too() {
+    let server = Server::new(ms(10), |send| match send.nth {
+        0 => bare_refusal(),
+        _ => ok(),
+    });
+    let layer = RetryAfterLayer::new().policy(policy());
+    let layer = layer.classifier(classify_fn(|head| {
+        let hint = Hint::new(secs(20), "x-test");
+        let throttle = Throttle::new(ThrottleKind::ConcurrencyLimited).hint(hint);
+        (head.status == 429).then(|| throttle.into())
+    }));
+    let client = layer.layer(server.clone());
+    let mut calls = send_all(1, &client, A);
+    sleep(ms(20)).await;
+    calls.extend(send_all(100, &client, A));
+    assert_eq!(statuses(calls).await, [200; 101]);
+    let times = server.times();
+    // What the probe waited for its answer is part of the pause.
+    let spread = (times[2] - ms(10)) / 10;
+    assert_even(&times[2..], times[1] + ms(10), spread);
+}
+
+/// They begin at `from`, and are as far apart as it takes to fill `spread`.
+#[track_caller]
+fn assert_even(times: &[Duration], from: Duration, spread: Duration) {
+    let every = spread / u32::try_from(times.len()).unwrap();
+    for (nth, at) in times.iter().enumerate() {
+        let due = from + every * u32::try_from(nth).unwrap();
+        // Tokio's timers have a grain of a millisecond.
+        assert!(
+            *at >= due && *at <= due + ms(1),
+            "{nth} at {at:?}, due at {due:?}"
+        );
+    }
+    let cluster = gaps(times).into_iter().find(|gap| *gap < ms(1));
+    assert_eq!(cluster, None, "two in one millisecond");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_arrives_during_a_ramp_goes_last() {
+    let server = Server::new(ms(10), |_| ok());
+    let (client, layer) = client_of(&server, policy());
+    layer.scopes().get(scope_of(A)).pause_for(secs(20));
+    let calls = send_all(100, &client, A);
+    sleep(secs(21)).await;
+    assert!(server.count() < 60);
+    let last = send(&client, get("http://a.test/last"));
+    assert_eq!(statuses(calls).await, [200; 100]);
+    assert_eq!(status_of(&reply(last).await), 200);
+    assert_eq!(server.sends()[100].path, "/last");
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_a_law_awake_they_go_at_its_rate() {
+    for rate in [2_u32, 20, 500] {
+        let server = Server::new(ms(10), |send| match send.nth {
+            0 => refusal(2),
+            _ => ok(),
+        });
+        let law = Fixed::per_second(rate.into());
+        let (client, _) = client_of(&server, policy().law(law));
+        let mut calls = send_all(1, &client, A);
+        sleep(ms(20)).await;
+        calls.extend(send_all(100, &client, A));
+        assert_eq!(statuses(calls).await, [200; 101]);
+        let times = server.times();
+        let probe = times[1];
+        for (nth, at) in times[2..].iter().enumerate() {
+            let due = probe + ms(10) + secs(1) * u32::try_from(nth + 1).unwrap() / rate;
+            assert!(
+                *at >= due && *at <= due + ms(1),
+                "{nth} at {at:?}, due at {due:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn they_go_in_the_order_in_which_their_calls_arrived() {
+    let server = Server::new(ms(10), |send| match send.nth {
+        0 => refusal(5),
+        _ => ok(),
+    });
+    let (client, _) = client_of(&server, policy());
+    let mut calls = vec![send(&client, get("http://a.test/0"))];
+    for nth in 1..20 {
+        sleep(ms(20)).await;
+        calls.push(send(&client, get(&format!("http://a.test/{nth}"))));
+    }
+    assert_eq!(statuses(calls).await, [200; 20]);
+    let order: Vec<String> = server.sends().into_iter().map(|send| send.path).collect();
+    // The probe is the first that was not refused; then the refused call, which
+    // came first.
+    let mut expected = vec!["/0".to_owned(), "/1".to_owned(), "/0".to_owned()];
+    expected.extend((2..20).map(|nth| format!("/{nth}")));
+    assert_eq!(order, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_processes_resume_at_different_instants() {
+    let mut starts = Vec::new();
+    for seed in 0..50 {
+        let server = Server::new(ms(10), |send| match send.nth {
+            0 => refusal(30),
+            _ => ok(),
+        });
+        let (client, _) = client_of(&server, policy().seed(seed));
+        assert_eq!(statuses(send_all(1, &client, A)).await, [200]);
+        starts.push(server.times()[1]);
+    }
+    let due = ms(10) + secs(30);
+    // The spread of 30 s is 3 s: some in each half second of it.
+    for half in 0..6 {
+        let from = due + ms(500) * half;
+        let within = starts
+            .iter()
+            .filter(|at| **at >= from && **at <= from + ms(500));
+        assert!(within.count() > 0, "nobody from {from:?} on: {starts:?}");
+    }
+    assert!(
+        starts
+            .iter()
+            .all(|at| *at >= due && *at <= due + secs(3) + ms(1))
+    );
+}
