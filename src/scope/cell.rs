@@ -19,7 +19,7 @@ use super::{
     driver,
     flight::Word,
     pause::Answer,
-    queue::{Ask, Grant, Place, Queue, Turn, Waiter, WaiterId},
+    queue::{Ask, Grant, Place, Probe, Queue, Turn, Waiter, WaiterId},
     registry::Common,
 };
 use crate::{
@@ -151,8 +151,7 @@ pub(super) enum Queued {
 pub(super) struct Sent {
     pub(super) at: Instant,
     pub(super) epoch: u64,
-    /// The levels, counted from the leaf, at which it is the probe.
-    pub(super) probes: u8,
+    pub(super) probe: Probe,
 }
 
 impl Tree {
@@ -213,7 +212,8 @@ impl Tree {
         let policy = &scope.root.common.policy;
         let mut grant = Grant {
             epoch: scope.root.word.read().epoch(),
-            ..Grant::default()
+            probe: Probe::new(now),
+            tokens: 0,
         };
         let mut wait = None;
         for (i, level) in scope.path().enumerate() {
@@ -248,7 +248,7 @@ impl Tree {
                         at: Instant::NEVER,
                     });
                 }
-                Answer::Probe => grant.probes |= 1 << i,
+                Answer::Probe => grant.probe.choose(i),
                 Answer::Open => {}
             }
             if i == 0 && ask.pays && !awake.budget.has(now) {
@@ -283,7 +283,7 @@ impl Tree {
             let full = |limit| level.flight.in_flight() >= u64::from(limit);
             if awake.limit.is_some_and(full) {
                 at = Some(Instant::NEVER);
-            } else if grant.probes & (1 << i) == 0
+            } else if grant.probe.at(i).is_none()
                 && let Some(pace) = &mut awake.pace
             {
                 // A probe pays by the pause: after it the bucket is empty.
@@ -319,11 +319,12 @@ impl Tree {
             let Some(awake) = self.awake(level) else {
                 continue;
             };
-            if grant.probes & (1 << i) == 0 {
-                awake.gate.let_go(now);
-            } else {
-                let lease = now + awake.lease(policy);
-                awake.gate.probe_sent(lease);
+            match grant.probe.at(i) {
+                None => awake.gate.let_go(now),
+                Some(chosen) => {
+                    let lease = now + awake.lease(policy);
+                    awake.gate.probe_chosen(chosen, lease);
+                }
             }
             if i == 0 {
                 awake.budget.attempts(now, 1);
@@ -336,8 +337,8 @@ impl Tree {
         scope.count_unsent();
         for (i, level) in scope.path().enumerate() {
             if let Some(awake) = self.awake(level) {
-                if grant.probes & (1 << i) != 0 {
-                    awake.gate.probe_withdrawn();
+                if let Some(chosen) = grant.probe.at(i) {
+                    awake.gate.probe_withdrawn(chosen);
                 }
                 if awake.driver.running {
                     after.changed.push(Arc::clone(level));

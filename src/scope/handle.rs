@@ -8,7 +8,7 @@ use super::{
     Scope, ScopeSnapshot,
     cell::{After, Sent},
     pause::{Answer, Asked, Cause},
-    queue::Place,
+    queue::{Place, Probe},
     settle::{self, Stage},
 };
 use crate::{law::Rate, scope_key::ScopeKey, time::Instant, verdict::Verdict};
@@ -100,7 +100,7 @@ impl ScopeHandle {
                 true => scope.root.word.read().epoch(),
                 false => 0,
             },
-            probes: 0,
+            probe: Probe::default(),
         };
         scope.settle(&sent, Stage::Whole, &mut Place::new(now), 0, verdict, now);
     }

@@ -65,10 +65,13 @@ struct Pause {
     opens: Instant,
     cause: Cause,
     ban: bool,
+    /// Never probed before: what was asked for by hand, or as a wait that is
+    /// waited out.
+    floor: Instant,
     /// The next probe goes no earlier. `None` if nothing is to be proven.
     next_probe: Option<Instant>,
-    /// When the lease of the probe in flight ends.
-    probe: Option<Instant>,
+    /// The probe in flight: when it was chosen, and when its lease ends.
+    probe: Option<(Instant, Instant)>,
 }
 
 /// Why a gate is closed.
@@ -142,39 +145,40 @@ impl Gate {
     ///
     /// Gives the instant until which it is closed.
     pub(super) fn pause(&mut self, now: Instant, asked: Asked, policy: &Policy) -> Instant {
-        let (began, until, ban) = match &self.state {
-            State::Closed(pause) => (pause.began, pause.until.max(asked.until), pause.ban),
-            _ => (now, asked.until, false),
-        };
-        let longer = !matches!(&self.state, State::Closed(pause) if pause.until >= asked.until);
-        let ban = ban || asked.ban;
-        let opens = match &self.state {
-            // The jitter was drawn with the pause that stays.
-            State::Closed(pause) if !longer => pause.opens,
-            _ if asked.cause == Cause::Manual => until,
-            _ => until + self.start(until - now),
-        };
-        let cause = match &self.state {
-            State::Closed(pause) if !longer => pause.cause,
-            _ => asked.cause,
-        };
-        let proven = !asked.probe
-            && !matches!(&self.state, State::Closed(pause) if pause.next_probe.is_some());
-        let probe = match &self.state {
-            State::Closed(pause) => pause.probe,
+        let old = match &self.state {
+            State::Closed(pause) => Some(pause),
             _ => None,
         };
+        let began = old.map_or(now, |old| old.began);
+        let longer = old.is_none_or(|old| old.until < asked.until);
+        // The jitter was drawn with the pause that stays.
+        let (until, opens, cause) = match old {
+            Some(old) if !longer => (old.until, old.opens, old.cause),
+            _ => (asked.until, Instant::ZERO, asked.cause),
+        };
+        let mut floor = old.map_or(Instant::ZERO, |old| old.floor);
+        if asked.cause == Cause::Manual || asked.until - now <= policy.max_pause {
+            floor = floor.max(asked.until);
+        }
+        let to_prove = asked.probe || old.is_some_and(|old| old.next_probe.is_some());
         let mut pause = Pause {
             began,
             since: self.episode.map_or(began, |episode| episode.began),
             until,
             opens,
             cause,
-            ban,
+            ban: asked.ban || old.is_some_and(|old| old.ban),
+            floor,
             next_probe: None,
-            probe,
+            probe: old.and_then(|old| old.probe),
         };
-        if !proven {
+        if longer {
+            pause.opens = match cause {
+                Cause::Manual => until,
+                _ => until + self.start(until - now),
+            };
+        }
+        if to_prove {
             pause.next_probe = Some(pause.probe_from(now, policy));
         }
         self.state = State::Closed(pause);
@@ -229,26 +233,37 @@ impl Gate {
         matches!(&self.state, State::Closed(pause) if pause.next_probe.is_some())
     }
 
-    /// A probe goes out: it holds the gate's lease until `lease`.
-    pub(super) fn probe_sent(&mut self, lease: Instant) {
+    /// A probe is chosen now: it holds the gate's lease until `lease`.
+    ///
+    /// It is known by that instant, for one that was given up on may come back
+    /// when another is out, or when the gate has long been closed anew.
+    pub(super) fn probe_chosen(&mut self, now: Instant, lease: Instant) {
         if let State::Closed(pause) = &mut self.state {
-            pause.probe = Some(lease);
+            pause.probe = Some((now, lease));
         }
     }
 
-    /// The probe was not sent after all: the next may go at once.
-    pub(super) fn probe_withdrawn(&mut self) {
-        if let State::Closed(pause) = &mut self.state {
-            pause.probe = None;
-        }
+    /// The probe says nothing: the next may go at once.
+    pub(super) fn probe_withdrawn(&mut self, chosen: Instant) {
+        self.end_probe(chosen);
     }
 
     /// The probe taught nothing: the next may go after `min_pause`, or when
     /// the next early one may.
-    pub(super) fn probe_failed(&mut self, now: Instant, policy: &Policy) {
-        if let State::Closed(pause) = &mut self.state {
-            pause.probe = None;
-            pause.retry_probe(now, policy);
+    pub(super) fn probe_failed(&mut self, chosen: Instant, now: Instant, policy: &Policy) {
+        if let Some(pause) = self.end_probe(chosen) {
+            pause.retry_probe(now, now, policy);
+        }
+    }
+
+    /// Ends the lease of the probe in flight, if it is the one meant.
+    fn end_probe(&mut self, chosen: Instant) -> Option<&mut Pause> {
+        match &mut self.state {
+            State::Closed(pause) if pause.probe.is_some_and(|(at, _)| at == chosen) => {
+                pause.probe = None;
+                Some(pause)
+            }
+            _ => None,
         }
     }
 
@@ -305,14 +320,16 @@ impl Gate {
 impl Pause {
     fn ask(&mut self, now: Instant, policy: &Policy) -> Answer {
         // The lease ran out: that probe is as good as lost.
-        if self.probe.is_some_and(|lease| now >= lease) {
+        if let Some((_, lease)) = self.probe
+            && now >= lease
+        {
             self.probe = None;
-            self.retry_probe(now, policy);
+            self.retry_probe(lease, now, policy);
         }
         let too_long = self.cause == Cause::Exhausted || self.until - now > policy.max_pause;
         let at = match (self.next_probe, self.probe) {
             (Some(next), None) if now >= next => return Answer::Probe,
-            (_, Some(lease)) => lease,
+            (_, Some((_, lease))) => lease,
             (Some(next), None) => next,
             (None, None) => self.opens,
         };
@@ -339,12 +356,13 @@ impl Pause {
         while self.since + wait <= now && wait < Duration::MAX {
             wait = wait.saturating_mul(2);
         }
-        self.opens.min(self.since + wait)
+        self.opens.min(self.floor.max(self.since + wait))
     }
 
-    fn retry_probe(&mut self, now: Instant, policy: &Policy) {
+    /// Another probe may go, the last one having come to nothing at `ended`.
+    fn retry_probe(&mut self, ended: Instant, now: Instant, policy: &Policy) {
         // An early probe that taught nothing leaves the server's word standing.
-        let soon = now + policy.min_pause_bounded();
+        let soon = ended + policy.min_pause_bounded();
         self.next_probe = Some(soon.max(self.probe_from(now, policy)));
     }
 }

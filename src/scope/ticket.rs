@@ -10,7 +10,7 @@ use std::{
 use super::{
     Scope, Slot,
     cell::{Admission, Queued, Sent},
-    queue::{Ask, Grant, Place, WaiterId},
+    queue::{Ask, Grant, Place, Probe, WaiterId},
     settle::{Stage, Throttled},
 };
 use crate::{
@@ -287,7 +287,7 @@ impl Ticket {
         self.hold = Hold::Flight(Sent {
             at,
             epoch: word.epoch(),
-            probes: 0,
+            probe: Probe::default(),
         });
         self.note_sent();
         true
@@ -359,7 +359,7 @@ impl Ticket {
         // What passes the gate on is checked again where it is sent.
         let pays = self.pays && want == Want::All;
         match self.scope.confirm(&grant, pays, now) {
-            Ok(Some(epoch)) if want == Want::All => self.stamp(epoch, grant.probes),
+            Ok(Some(epoch)) if want == Want::All => self.stamp(epoch, grant.probe),
             Ok(Some(_)) => {}
             held_back => {
                 self.hold = Hold::Nothing;
@@ -370,12 +370,12 @@ impl Ticket {
         Ok(true)
     }
 
-    fn stamp(&mut self, epoch: u64, probes: u8) {
+    fn stamp(&mut self, epoch: u64, probe: Probe) {
         self.pays = false;
         self.hold = Hold::Flight(Sent {
             at: self.clock().now(),
             epoch,
-            probes,
+            probe,
         });
         self.note_sent();
     }
@@ -383,10 +383,10 @@ impl Ticket {
     /// Counts the attempt as sent now, where no service above has done so.
     pub(crate) fn ensure_sent(&mut self) {
         match self.hold {
-            Hold::Grant(grant) => self.stamp(self.scope.root.word.read().epoch(), grant.probes),
+            Hold::Grant(grant) => self.stamp(self.scope.root.word.read().epoch(), grant.probe),
             Hold::Nothing if self.mode != Mode::Bypass => {
                 self.scope.count_sent();
-                self.stamp(self.scope.root.word.read().epoch(), 0);
+                self.stamp(self.scope.root.word.read().epoch(), Probe::default());
             }
             Hold::Nothing => self.note_sent(),
             _ => {}
@@ -443,7 +443,7 @@ impl Ticket {
             if !throttled.stale {
                 sent.epoch = throttled.epoch;
             }
-            sent.probes = 0;
+            sent.probe = Probe::default();
             self.stage = Stage::Rest {
                 free: throttled.free,
             };
