@@ -192,9 +192,10 @@ impl Gate {
     }
 
     /// Where a ramp starts after a pause of `pause`, drawn once so that several
-    /// processes disperse too.
+    /// processes disperse too: within the first half of the spread, or it alone
+    /// would cost a twentieth of every pause.
     fn start(&mut self, pause: Duration) -> Duration {
-        scale(spread(pause), self.rng.random::<f64>())
+        scale(spread(pause) / 2, self.rng.random::<f64>())
     }
 
     /// The wait that we choose ourselves after `rounds` in vain:
