@@ -1,5 +1,7 @@
 //! A real server on a loopback port, and the layer over a real client.
 
+#![allow(unreachable_pub, reason = "every test is a crate of its own")]
+
 use std::{
     convert::Infallible,
     error::Error as StdError,
@@ -122,7 +124,7 @@ impl Server {
             Act::Answer(status, answer) => (status, answer),
             Act::RefuseEarly => {
                 // Reads on, so that the client's body is pulled to its end.
-                tokio::spawn(async move { while body.frame().await.is_some() {} });
+                tokio::spawn(async move { while let Some(Ok(_)) = body.frame().await {} });
                 (StatusCode::TOO_MANY_REQUESTS, full("early"))
             }
         };
