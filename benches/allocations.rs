@@ -20,7 +20,7 @@ fn main() {
         call(stacks::requests(&method, CALLS));
         let requests = stacks::requests(&method, CALLS);
         let counted = allocation_counter::measure(|| call(requests));
-        if name.starts_with("bare") {
+        if name == stacks::bare_of(name) {
             bare = counted;
         }
         println!(

@@ -4,6 +4,8 @@
 
 #[path = "support/processes.rs"]
 mod processes;
+#[path = "support/settled.rs"]
+mod settled;
 
 use std::{
     collections::HashMap,
@@ -12,14 +14,18 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use allocation_counter::measure as allocated;
 use tokio::{
-    runtime::Builder,
+    runtime::{Builder, Runtime},
     sync::Semaphore,
     task::{JoinHandle, yield_now},
 };
+
+use tower::{Service, ServiceExt};
+use tower_retry_after::{Policy, Scoped, Scopes};
 
 use crate::processes::time;
 
@@ -28,30 +34,42 @@ const WAITERS: [usize; 2] = [10_000, 100_000];
 const SCOPES: [usize; 2] = [1_000, 1_000_000];
 const LOOK_UPS: usize = 1_000_000;
 
+const SCOPE: &str = "paused scope";
+const SEMAPHORE: &str = "tokio Semaphore";
+const REGISTRY: &str = "Scopes";
+const MAP: &str = "Mutex<HashMap<_, Arc<Semaphore>>>";
+
 fn main() {
-    let Some(runs) = processes::run(PROCESSES, figures) else {
+    let Some(runs) = processes::run(PROCESSES, measure) else {
         return;
     };
     println!("median of {PROCESSES} processes\n");
-    let table = |title, time, counts, names: [&str; 1]| {
-        println!("{title:<32}{:>10}{:>10}{:>14}", "", "bytes", time);
+    let table = |title, time, names: [&str; 2], counts: [usize; 2], bar| {
+        println!("{title:<34}{:>10}{:>12}{time:>16}", "", "bytes each");
         for name in names {
             for count in counts {
                 println!(
-                    "{name:<32}{count:>10}{:>10.0}{:>14.0}",
+                    "{name:<34}{count:>10}{:>12.0}{:>16.0}",
                     runs.median(|f| f[&*bytes(name, count)]),
                     runs.median(|f| f[&*ns(name, count)]),
                 );
             }
         }
-        println!();
+        println!("{bar}\n");
     };
-    table("waiters", "ns to let go", WAITERS, ["Semaphore"]);
+    table(
+        "waiters",
+        "ns to let go",
+        [SCOPE, SEMAPHORE],
+        WAITERS,
+        "The bar is 512 bytes, and time that grows no faster than their number.",
+    );
     table(
         "idle scopes",
         "ns to look up",
+        [REGISTRY, MAP],
         SCOPES,
-        ["Mutex<HashMap<_, Semaphore>>"],
+        "The bar is 512 bytes.",
     );
 }
 
@@ -63,31 +81,65 @@ fn ns(name: &str, count: usize) -> String {
     format!("{name}, {count}, ns")
 }
 
-fn figures() -> Vec<(String, f64)> {
+fn measure() -> Vec<(String, f64)> {
     let mut figures = Vec::new();
     for count in WAITERS {
-        let semaphore = Arc::new(Semaphore::new(0));
-        let wait = || {
-            let permit = Arc::clone(&semaphore).acquire_owned();
-            async { drop(permit.await) }
-        };
-        let open = || semaphore.add_permits(count);
-        figures.extend(waiters("Semaphore", count, wait, open));
+        figures.extend(waiters_of_a_scope(count));
+        figures.extend(waiters_of_a_semaphore(count));
     }
     for count in SCOPES {
+        let registry = Scopes::new(Policy::new().max_scopes(count));
+        figures.extend(scopes(REGISTRY, count, |key| registry.get(key)));
         let map = Mutex::new(HashMap::new());
-        let look_up = |key: &str| {
-            let mut map = map.lock().expect("a lock");
-            if let Some(semaphore) = map.get(key) {
-                return Arc::clone(semaphore);
-            }
-            let semaphore = Arc::new(Semaphore::new(1));
-            map.insert(key.to_owned(), Arc::clone(&semaphore));
-            semaphore
-        };
-        figures.extend(scopes("Mutex<HashMap<_, Semaphore>>", count, look_up));
+        figures.extend(scopes(MAP, count, |key| semaphore_of(&map, key)));
     }
     figures
+}
+
+fn waiters_of_a_scope(count: usize) -> [(String, f64); 2] {
+    let runtime = paused_runtime();
+    let _entered = runtime.enter();
+    let scopes = Scopes::new(Policy::new().max_waiters(count));
+    scopes.get(SCOPE).pause_for(Duration::from_secs(10));
+    let wait = || {
+        let mut service = settled::admitted();
+        let scoped = Scoped::new((), scopes.ticket(SCOPE));
+        async move {
+            let ready = service.ready().await.expect("a ready service");
+            ready.call(scoped).await.expect("a turn");
+        }
+    };
+    // Time goes on by itself once every task waits.
+    waiters(SCOPE, count, &runtime, wait, || {})
+}
+
+fn waiters_of_a_semaphore(count: usize) -> [(String, f64); 2] {
+    let semaphore = Arc::new(Semaphore::new(0));
+    let wait = || {
+        let permit = Arc::clone(&semaphore).acquire_owned();
+        async { drop(permit.await) }
+    };
+    let open = || semaphore.add_permits(count);
+    waiters(SEMAPHORE, count, &paused_runtime(), wait, open)
+}
+
+/// A runtime in paused time: only work takes any, and not the pause.
+fn paused_runtime() -> Runtime {
+    Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime")
+}
+
+fn semaphore_of(map: &Mutex<HashMap<String, Arc<Semaphore>>>, key: &str) -> Arc<Semaphore> {
+    let mut map = map.lock().expect("a lock");
+    if let Some(known) = map.get(key) {
+        return Arc::clone(known);
+    }
+    let semaphore = Arc::new(Semaphore::new(1));
+    map.insert(key.to_owned(), Arc::clone(&semaphore));
+    semaphore
 }
 
 /// Lets `count` tasks wait, then opens.
@@ -96,18 +148,13 @@ fn figures() -> Vec<(String, f64)> {
 fn waiters<F>(
     name: &str,
     count: usize,
+    runtime: &Runtime,
     wait: impl Fn() -> F,
     open: impl FnOnce(),
 ) -> [(String, f64); 2]
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    // In paused time, so that only the work counts and not the pause.
-    let runtime = Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
     let begun = Arc::new(AtomicUsize::new(0));
     let tasks: Vec<JoinHandle<()>> = (0..count)
         .map(|_| {

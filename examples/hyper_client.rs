@@ -1,17 +1,17 @@
 //! The three-line use: a hyper client that lives with a quota.
 //!
 //! So that there is something to see, a server on a loopback port refuses the
-//! first request it gets and asks for a second of patience. Five callers ask
-//! at once; one of them meets the refusal, and all of them wait.
+//! first request it gets and asks for a second of patience. Five callers come
+//! one after the other; the first meets the refusal, and all of them wait.
 //!
 //! ```text
 //! cargo run --example hyper_client
 //! ```
 
 use std::{
-    convert::Infallible,
     net::{Ipv4Addr, SocketAddr},
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -21,7 +21,7 @@ use hyper_util::{
     client::legacy::Client,
     rt::{TokioExecutor, TokioIo},
 };
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{net::TcpListener, task::JoinSet, time::sleep};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 use tower_retry_after::{Outcome, RetryAfterLayer};
 
@@ -38,6 +38,7 @@ async fn main() -> Result<(), BoxError> {
     for caller in 1..=5 {
         let mut client = client.clone();
         callers.spawn(async move {
+            sleep(caller * Duration::from_millis(100)).await;
             let request = Request::get(format!("http://{address}/")).body(Empty::new())?;
             let response = client.ready().await?.call(request).await?;
             let status = response.status();
@@ -47,8 +48,9 @@ async fn main() -> Result<(), BoxError> {
                 Some(Outcome {
                     attempts, waited, ..
                 }) => {
-                    println!("caller {caller}: {status} after {waited:.1?}, {attempts} attempts");
+                    println!("caller {caller}: {status}, attempt {attempts}, waited {waited:.1?}");
                 }
+                // One attempt and no wait: there is nothing to tell.
                 None => println!("caller {caller}: {status} at once"),
             }
             Ok::<_, BoxError>(())
@@ -68,7 +70,7 @@ async fn start_server() -> Result<SocketAddr, BoxError> {
             0 => Response::builder().status(429).header("retry-after", 1),
             _ => Response::builder(),
         };
-        Ok::<_, Infallible>(answer.body(Full::from("hello\n")))
+        answer.body(Full::new(Bytes::from("hello\n")))
     });
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {

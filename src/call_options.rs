@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::scope_key::ScopeKey;
+use crate::{cost::Cost, scope_key::ScopeKey};
 
 /// What one call asks for, put into its request's extensions.
 ///
@@ -24,6 +24,7 @@ pub struct CallOptions {
     pub(crate) deadline: Option<Duration>,
     pub(crate) attempts: Option<u32>,
     pub(crate) scope: Option<ScopeKey<'static>>,
+    pub(crate) cost: Option<Cost>,
 }
 
 impl CallOptions {
@@ -61,6 +62,13 @@ impl CallOptions {
     /// layer's.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = Some(attempts.max(1));
+        self
+    }
+
+    /// Sets what each attempt takes of the scope's buckets, in place of what the
+    /// layer would compute. Defaults to one request.
+    pub fn cost(mut self, cost: Cost) -> Self {
+        self.cost = Some(cost);
         self
     }
 

@@ -3,7 +3,9 @@
 //! The head decides at once wherever it can. Where only the body can, the
 //! scope is settled provisionally by the head, for others must not run on while
 //! a slow error body is read; then at most 64 KiB of the body are read within
-//! 5 s, and given to the caller untouched.
+//! 5 s, and given to the caller untouched. Where the trailers can, the first
+//! frame is awaited for 50 ms, in case they come at once; trailers that come
+//! later are watched for in the [`ResponseBody`], and settle the scope then.
 
 use std::{
     fmt,
@@ -14,7 +16,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, Uri, header, response::Parts};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header, response::Parts};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
@@ -22,7 +24,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::{
-    body::{Peek, ResponseBody},
+    body::{Peek, ResponseBody, Watch},
     classifier::{Classifier, HttpClassifier, Phase, Receipt},
     error::BoxError,
     scope::{Classified, Scoped, Ticket},
@@ -33,10 +35,18 @@ use crate::{
 /// How long the body of an answer is read ahead at most.
 const PEEK: Duration = Duration::from_secs(5);
 
+/// How long the first frame is awaited where trailers decide: a stream that is
+/// silent at first must not have its head held back.
+const PEEK_FRAME: Duration = Duration::from_millis(50);
+
+/// Tells the server how much time is left, in a request that already says so.
+pub(crate) type TellTimeout = fn(&mut HeaderMap, Duration);
+
 /// Applies [`Classify`].
 #[derive(Clone, Debug)]
 pub struct ClassifyLayer {
     classifier: Arc<dyn Classifier>,
+    tell_timeout: Option<TellTimeout>,
 }
 
 impl ClassifyLayer {
@@ -47,7 +57,16 @@ impl ClassifyLayer {
     }
 
     pub(crate) const fn shared(classifier: Arc<dyn Classifier>) -> Self {
-        Self { classifier }
+        Self {
+            classifier,
+            tell_timeout: None,
+        }
+    }
+
+    /// Sets how an attempt that had to wait tells what is left of its time.
+    pub(crate) const fn telling(mut self, tell: Option<TellTimeout>) -> Self {
+        self.tell_timeout = tell;
+        self
     }
 }
 
@@ -64,7 +83,7 @@ impl<S> Layer<S> for ClassifyLayer {
     fn layer(&self, inner: S) -> Classify<S> {
         Classify {
             inner,
-            classifier: Arc::clone(&self.classifier),
+            settings: self.clone(),
         }
     }
 }
@@ -75,7 +94,7 @@ impl<S> Layer<S> for ClassifyLayer {
 #[derive(Clone, Debug)]
 pub struct Classify<S> {
     inner: S,
-    classifier: Arc<dyn Classifier>,
+    settings: ClassifyLayer,
 }
 
 impl<S> Classify<S> {
@@ -116,14 +135,25 @@ where
 
     fn call(&mut self, scoped: Scoped<Request<B>>) -> Self::Future {
         let Scoped {
-            request,
+            mut request,
             mut ticket,
         } = scoped;
+        let ClassifyLayer {
+            classifier,
+            tell_timeout,
+        } = &self.settings;
         ticket.ensure_sent();
-        let uri = self.classifier.needs_uri().then(|| request.uri().clone());
+        let uri = classifier
+            .needs_uri()
+            .then(|| Box::new(request.uri().clone()));
         let deadline = ticket.deadline();
-        let timer =
-            (deadline < Instant::NEVER).then(|| Box::pin(ticket.clock().sleep_until(deadline)));
+        let mut timer = None;
+        if deadline < Instant::NEVER {
+            if let Some(tell) = tell_timeout {
+                tell(request.headers_mut(), deadline - ticket.clock().now());
+            }
+            timer = Some(Box::pin(ticket.clock().sleep_until(deadline)));
+        }
         let tunnel = request.method() == Method::CONNECT;
         ResponseFuture {
             state: State::Head {
@@ -131,7 +161,7 @@ where
             },
             judge: Some(Judge {
                 ticket,
-                classifier: Arc::clone(&self.classifier),
+                classifier: Arc::clone(classifier),
                 uri,
                 timer,
                 tunnel,
@@ -168,6 +198,8 @@ pin_project! {
 struct Peeking<RB: Body> {
     head: Parts,
     peek: Option<Peek<RB>>,
+    /// What decides is in the trailers, not in the body.
+    trailers: bool,
     meanwhile: Verdict,
     timer: Pin<Box<Sleep>>,
 }
@@ -175,7 +207,8 @@ struct Peeking<RB: Body> {
 struct Judge {
     ticket: Ticket,
     classifier: Arc<dyn Classifier>,
-    uri: Option<Uri>,
+    /// Boxed, for few classifiers ask for it.
+    uri: Option<Box<Uri>>,
     /// Ends the attempt at the call's deadline.
     timer: Option<Pin<Box<Sleep>>>,
     /// A `CONNECT`: what follows its head is no body.
@@ -190,13 +223,42 @@ impl Judge {
     }
 
     fn receipt(&self) -> Receipt<'_> {
-        Receipt::now(self.ticket.clock()).uri(self.uri.as_ref())
+        Receipt::now(self.ticket.clock()).uri(self.uri.as_deref())
     }
 
     /// What the head says.
     fn head(&self, head: &Parts) -> Phase {
         let phase = self.classifier.head(head, &self.receipt());
         phase.unwrap_or(Phase::Decided(Verdict::NEUTRAL))
+    }
+
+    /// Begins to read `body` ahead, for `most` or until the deadline.
+    fn peeking<RB: Body>(
+        &self,
+        head: Parts,
+        peek: Peek<RB>,
+        meanwhile: Verdict,
+        most: Duration,
+    ) -> Peeking<RB> {
+        let clock = self.ticket.clock();
+        let ends = (clock.now() + most).min(self.ticket.deadline());
+        Peeking {
+            head,
+            peek: Some(peek),
+            trailers: false,
+            meanwhile,
+            timer: Box::pin(clock.sleep_until(ends)),
+        }
+    }
+
+    /// What was read says of the answer, if more than its head did.
+    fn peeked<RB: Body>(&self, peeking: &Peeking<RB>, peek: &Peek<RB>) -> Option<Verdict> {
+        if !peeking.trailers {
+            return self.body(&peeking.head, peek);
+        }
+        let trailers = peek.trailers()?;
+        self.classifier
+            .trailers(&peeking.head, trailers, &self.receipt())
     }
 
     /// What the body says, if it says more than the head did.
@@ -208,13 +270,36 @@ impl Judge {
         self.classifier.body(head, &peek.bytes(), &self.receipt())
     }
 
-    /// Settles by `verdict`, and gives the answer to the services above.
-    fn close<RB: Body>(
+    /// Settles by `verdict`, and again by the trailers when they come.
+    fn close_watched<RB: Body>(
         mut self,
         verdict: Verdict,
         head: Parts,
         body: ResponseBody<RB>,
     ) -> Classified<Response<ResponseBody<RB>>> {
+        self.ticket.settle(&verdict);
+        let body = match self.ticket.late() {
+            Some(late) => {
+                let mut seen = Response::new(()).into_parts().0;
+                seen.status = head.status;
+                seen.headers = head.headers.clone();
+                body.watched(Watch::new(late, Arc::clone(&self.classifier), seen))
+            }
+            None => body,
+        };
+        self.close(verdict, head, body)
+    }
+
+    /// Settles by `verdict`, and gives the answer to the services above.
+    fn close<RB: Body>(
+        mut self,
+        mut verdict: Verdict,
+        head: Parts,
+        body: ResponseBody<RB>,
+    ) -> Classified<Response<ResponseBody<RB>>> {
+        if verdict.is_refusal() {
+            verdict = verdict.with_status(head.status.as_u16());
+        }
         self.ticket.settle(&verdict);
         // These have no body that would show the end of the attempt.
         let bodiless = self.tunnel || head.status == StatusCode::SWITCHING_PROTOCOLS;
@@ -227,7 +312,7 @@ impl Judge {
         Classified {
             response: Response::from_parts(head, body),
             verdict,
-            ticket: (!uneventful).then_some(self.ticket),
+            ticket: (!uneventful).then(|| Box::new(self.ticket)),
         }
     }
 }
@@ -269,14 +354,13 @@ where
                     match judge.head(&head) {
                         Phase::NeedBody { meanwhile } if is_plain(&head) => {
                             judge.ticket.settle_meanwhile(&meanwhile);
-                            let ends = judge.ticket.clock().now() + PEEK;
-                            let ends = ends.min(judge.ticket.deadline());
-                            Box::new(Peeking {
-                                head,
-                                peek: Some(body.peek()),
-                                meanwhile,
-                                timer: Box::pin(judge.ticket.clock().sleep_until(ends)),
-                            })
+                            Box::new(judge.peeking(head, body.peek(), meanwhile, PEEK))
+                        }
+                        Phase::NeedTrailers { meanwhile } => {
+                            let peek = body.peek().one_frame();
+                            let mut peeking = judge.peeking(head, peek, meanwhile, PEEK_FRAME);
+                            peeking.trailers = true;
+                            Box::new(peeking)
                         }
                         phase => {
                             let Some(judge) = this.judge.take() else {
@@ -297,11 +381,16 @@ where
                     let (Some(peek), Some(judge)) = (peeking.peek.take(), this.judge.take()) else {
                         return Poll::Pending;
                     };
-                    let verdict = judge.body(&peeking.head, &peek);
+                    let verdict = judge.peeked(peeking, &peek);
+                    let awaited = peeking.trailers && peek.trailers().is_none();
                     let verdict = verdict.unwrap_or_else(|| peeking.meanwhile.clone());
-                    let head =
-                        std::mem::replace(&mut peeking.head, Response::new(()).into_parts().0);
-                    return Poll::Ready(Ok(judge.close(verdict, head, peek.into_body())));
+                    let nothing = Response::new(()).into_parts().0;
+                    let head = std::mem::replace(&mut peeking.head, nothing);
+                    let body = peek.into_body();
+                    return Poll::Ready(Ok(match awaited {
+                        true => judge.close_watched(verdict, head, body),
+                        false => judge.close(verdict, head, body),
+                    }));
                 }
             };
             this.state.set(State::Peeking { peeking });

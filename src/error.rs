@@ -94,7 +94,7 @@ impl Error {
     }
 
     /// Gives a refusal the source that an integration wants to see there.
-    #[allow(dead_code, reason = "used by integrations behind features")]
+    #[cfg(feature = "grpc")]
     pub(crate) fn with_source(mut self, source: BoxError) -> Self {
         self.0.source = Some(source);
         self

@@ -65,6 +65,7 @@
 
 // vocabulary
 pub mod call_options;
+pub mod cost;
 pub mod error;
 pub mod outcome;
 pub mod scope_key;
@@ -94,6 +95,7 @@ pub use self::{
     call_options::CallOptions,
     classifier::{Classifier, HttpClassifier, classify_body_fn, classify_fn},
     classify::{Classify, ClassifyLayer},
+    cost::Cost,
     error::{BoxError, Error, ErrorKind},
     gate::{Gate, GateLayer},
     law::{Aimd, Fixed},

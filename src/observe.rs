@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::{
     outcome::Reason,
     scope_key::ScopeKey,
+    trust::{Decision, Observed},
     verdict::{Hint, Ruling, Verdict},
 };
 
@@ -49,6 +50,60 @@ pub(crate) fn paused(scope: &ScopeKey<'_>, wait: Duration, verdict: &Verdict) {
     let _ = (scope, wait, verdict);
 }
 
+/// A hint is not followed to the letter: what was asked, what is done, why.
+pub(crate) fn hint_overridden(scope: &ScopeKey<'_>, verdict: &Verdict, decision: Decision) {
+    #[cfg(feature = "tracing")]
+    tracing::info!(
+        target: TARGET,
+        %scope,
+        hint.ms = verdict.hint().map(|hint| ms(hint.wait())),
+        hint.source = verdict.hint().map(Hint::source),
+        hint.raw = verdict.hint().map(Hint::raw_value),
+        wait.ms = ms(decision.wait),
+        reason = decision.reason.as_str(),
+        "hint not followed"
+    );
+    #[cfg(not(feature = "tracing"))]
+    let _ = (scope, verdict, decision);
+}
+
+/// An episode has ended and shows what a hint was worth: evidence for whoever
+/// runs the service.
+pub(crate) fn observed(scope: &ScopeKey<'_>, seen: &Observed) {
+    #[cfg(feature = "tracing")]
+    {
+        let hint = seen.hint.as_ref();
+        tracing::debug!(
+            target: TARGET,
+            %scope,
+            status = seen.status,
+            hint.ms = hint.map(|hint| ms(hint.wait())),
+            hint.source = hint.map(Hint::source),
+            hint.raw = hint.map(Hint::raw_value),
+            refused_until.ms = ms(seen.refused),
+            served_after.ms = ms(seen.served),
+            truthful = seen.truthful,
+            trust = seen.category.as_str(),
+            "hint measured"
+        );
+        if let Some(was) = seen.was {
+            tracing::info!(
+                target: TARGET,
+                %scope,
+                hint.source = hint.map(Hint::source),
+                was = was.as_str(),
+                trust = seen.category.as_str(),
+                "trust changed"
+            );
+        }
+        if let Some((was, ratio)) = seen.ratio {
+            tracing::info!(target: TARGET, %scope, was, ratio, "hints are off by another factor");
+        }
+    }
+    #[cfg(not(feature = "tracing"))]
+    let _ = (scope, seen);
+}
+
 /// A scope's gate opens.
 pub(crate) fn resumed(scope: &ScopeKey<'_>) {
     #[cfg(feature = "tracing")]
@@ -61,6 +116,18 @@ pub(crate) fn resumed(scope: &ScopeKey<'_>) {
 pub(crate) fn law_panicked(scope: &ScopeKey<'_>) {
     #[cfg(feature = "tracing")]
     tracing::error!(target: TARGET, %scope, "law panicked, its scope goes on at the floor");
+    #[cfg(not(feature = "tracing"))]
+    let _ = scope;
+}
+
+/// More than one attempt in a hundred is refused although the law has settled.
+pub(crate) fn contested(scope: &ScopeKey<'_>) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        target: TARGET,
+        %scope,
+        "refusals go on: the quota has another consumer"
+    );
     #[cfg(not(feature = "tracing"))]
     let _ = scope;
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use http::{
-    Request,
+    HeaderMap, Request,
     uri::{Authority, Scheme},
 };
 use pin_project_lite::pin_project;
@@ -22,6 +22,7 @@ use tower_service::Service;
 
 use crate::{
     call_options::CallOptions,
+    cost::Cost,
     error::{BoxError, Error},
     scope::{Classified, Mode, Scope, Scoped, Scopes, Ticket},
     scope_key::{Head, ScopeKey},
@@ -29,6 +30,9 @@ use crate::{
 
 /// Computes the key of a request's scope.
 type ScopeFn = dyn for<'a> Fn(&Head<'a>) -> Option<ScopeKey<'a>> + Send + Sync;
+
+/// Computes what each attempt of a request costs.
+type CostFn = dyn Fn(&Head<'_>) -> Cost + Send + Sync;
 
 /// Applies [`Resolve`].
 #[derive(Clone, Debug)]
@@ -40,9 +44,28 @@ pub struct ResolveLayer {
 /// How calls are put under tickets: what a layer may settle before its scopes.
 #[derive(Clone)]
 pub(crate) struct How {
-    scope_fn: Option<Arc<ScopeFn>>,
+    scope_by: ScopeBy,
+    cost_fn: Option<Arc<CostFn>>,
     deadline: Option<Duration>,
     mode: Mode,
+    protocol: Protocol,
+}
+
+/// How a request's scope is found.
+#[derive(Clone)]
+enum ScopeBy {
+    Host,
+    Function(Arc<ScopeFn>),
+    Name(ScopeKey<'static>),
+}
+
+/// What a protocol on top of HTTP does in its own way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Protocol {
+    /// Reads how long a call may take.
+    pub(crate) timeout: Option<fn(&HeaderMap) -> Option<Duration>>,
+    /// Gives an error the form in which its callers expect it.
+    pub(crate) error: Option<fn(Error) -> Error>,
 }
 
 impl ResolveLayer {
@@ -66,6 +89,17 @@ impl ResolveLayer {
         self
     }
 
+    /// Sets what each attempt of a request takes of its scope's buckets.
+    /// Defaults to one request.
+    #[must_use]
+    pub fn cost_fn<F>(mut self, f: F) -> Self
+    where
+        F: Fn(&Head<'_>) -> Cost + Send + Sync + 'static,
+    {
+        self.how.cost_by(f);
+        self
+    }
+
     /// Sets the time from a call's arrival to the head of its answer. Defaults
     /// to none.
     #[must_use]
@@ -85,16 +119,35 @@ impl ResolveLayer {
 
 impl How {
     pub(crate) const DEFAULT: Self = Self {
-        scope_fn: None,
+        scope_by: ScopeBy::Host,
+        cost_fn: None,
         deadline: None,
         mode: Mode::Govern,
+        protocol: Protocol {
+            timeout: None,
+            error: None,
+        },
     };
 
     pub(crate) fn scope_by<F>(&mut self, f: F)
     where
         F: for<'a> Fn(&Head<'a>) -> Option<ScopeKey<'a>> + Send + Sync + 'static,
     {
-        self.scope_fn = Some(Arc::new(f));
+        self.scope_by = ScopeBy::Function(Arc::new(f));
+    }
+
+    pub(crate) fn cost_by<F>(&mut self, f: F)
+    where
+        F: Fn(&Head<'_>) -> Cost + Send + Sync + 'static,
+    {
+        self.cost_fn = Some(Arc::new(f));
+    }
+
+    /// Puts all calls into one scope, and speaks `protocol`.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn speak(&mut self, scope: ScopeKey<'static>, protocol: Protocol) {
+        self.scope_by = ScopeBy::Name(scope);
+        self.protocol = protocol;
     }
 
     pub(crate) const fn set_deadline(&mut self, deadline: Duration) {
@@ -168,12 +221,23 @@ impl<S> Resolve<S> {
             None => self.scope(&Head::of(request)),
         };
         let mut ticket = self.settings.scopes.admit(scope);
-        let own = options.and_then(|options| options.deadline);
-        if let Some(deadline) = [own, self.settings.how.deadline]
-            .into_iter()
-            .flatten()
-            .min()
-        {
+        let how = &self.settings.how;
+        match (
+            options.and_then(|options| options.cost.as_ref()),
+            &how.cost_fn,
+        ) {
+            (Some(cost), _) => ticket.set_cost(cost),
+            (None, Some(f)) => ticket.set_cost(&f(&Head::of(request))),
+            (None, None) => {}
+        }
+        let deadlines = [
+            options.and_then(|options| options.deadline),
+            how.protocol
+                .timeout
+                .and_then(|read| read(request.headers())),
+            how.deadline,
+        ];
+        if let Some(deadline) = deadlines.into_iter().flatten().min() {
             ticket.set_deadline(ticket.arrived() + deadline);
         }
         match options {
@@ -184,39 +248,37 @@ impl<S> Resolve<S> {
     }
 
     fn scope(&mut self, head: &Head<'_>) -> Arc<Scope> {
-        let key = match &self.settings.how.scope_fn {
-            Some(f) => f(head),
-            None => {
-                // Comparing the spelling saves parsing it.
-                if let Some(Last {
-                    origin: Some((scheme, authority)),
-                    scope,
-                }) = &self.last
-                    && head.uri().scheme() == Some(scheme)
-                    && head.uri().authority() == Some(authority)
-                {
-                    return Arc::clone(scope);
-                }
-                None
-            }
+        let how = &self.settings.how;
+        let key = match &how.scope_by {
+            ScopeBy::Function(f) => f(head),
+            ScopeBy::Name(_) | ScopeBy::Host => None,
         };
-        let key = key.or_else(|| ScopeKey::host(head));
-        // What names no host at all shares one scope.
-        let key = key.unwrap_or_else(|| ScopeKey::new("-"));
-        if let Some(Last { scope, .. }) = &self.last
-            && scope.is(&key)
-        {
-            return Arc::clone(scope);
+        if let Some(Last { origin, scope }) = &self.last {
+            let same = match (&how.scope_by, origin) {
+                // Comparing the spelling, byte by byte, saves parsing it.
+                (ScopeBy::Host, Some((scheme, authority))) => {
+                    let authority_of = head.uri().authority().map(Authority::as_str);
+                    head.uri().scheme() == Some(scheme) && authority_of == Some(authority.as_str())
+                }
+                (ScopeBy::Name(_), _) => true,
+                (ScopeBy::Function(_), _) => key.as_ref().is_some_and(|key| scope.is(key)),
+                (ScopeBy::Host, None) => false,
+            };
+            if same {
+                return Arc::clone(scope);
+            }
         }
+        let key = match (&how.scope_by, key) {
+            (ScopeBy::Name(name), _) => name.clone(),
+            (_, Some(key)) => key,
+            // What names no host at all shares one scope.
+            (_, None) => ScopeKey::host(head).unwrap_or_else(|| ScopeKey::new("-")),
+        };
         let scope = self.settings.scopes.find(&key);
-        let by_host = self.settings.how.scope_fn.is_none();
-        let origin = head
-            .uri()
-            .scheme()
-            .cloned()
-            .zip(head.uri().authority().cloned());
+        let uri = head.uri();
+        let origin = uri.scheme().cloned().zip(uri.authority().cloned());
         self.last = Some(Last {
-            origin: origin.filter(|_| by_host),
+            origin,
             scope: Arc::clone(&scope),
         });
         scope
@@ -242,6 +304,7 @@ where
         let ticket = self.ticket(&request);
         ResponseFuture {
             response: self.inner.call(Scoped::new(request, ticket)),
+            dress: self.settings.how.protocol.error,
         }
     }
 }
@@ -257,6 +320,7 @@ pin_project! {
     pub struct ResponseFuture<F> {
         #[pin]
         response: F,
+        dress: Option<fn(Error) -> Error>,
     }
 }
 
@@ -268,9 +332,16 @@ where
     type Output = Result<Res, Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().response.poll(cx).map(|answer| match answer {
+        let this = self.project();
+        this.response.poll(cx).map(|answer| match answer {
             Ok(classified) => Ok(classified.response),
-            Err(error) => Err(Error::inner(error.into())),
+            Err(error) => {
+                let error = Error::inner(error.into());
+                Err(match this.dress {
+                    Some(dress) => dress(error),
+                    None => error,
+                })
+            }
         })
     }
 }

@@ -6,16 +6,19 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
+use crate::cost::Cost;
+
 /// What one outcome means for the scope and for the retry.
 ///
 /// # Size
 ///
-/// Three words and the throttle; what few answers have ([`Quota`], error code,
-/// request id) is boxed, so that a plain success allocates nothing.
+/// Two words, for one is handed up with every answer. What few answers have (a
+/// throttle, [`Quota`], error code, request id) is boxed, so that a plain
+/// success allocates nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    ruling: Ruling,
-    notes: Option<Box<Notes>>,
+    accepted: bool,
+    more: Option<Box<More>>,
 }
 
 /// How the server ruled on one attempt.
@@ -153,6 +156,9 @@ pub enum Level {
     /// The first `n` segments of its path; the leaf if the path is shorter.
     /// `Depth(1)` is the root, and so is `Depth(0)`.
     Depth(u8),
+    /// The level that holds a credential: a whole account. The root where none
+    /// does, for then nothing tells one account from another.
+    Credential,
 }
 
 impl Level {
@@ -189,8 +195,7 @@ impl Hint {
         self
     }
 
-    /// Keeps by how many seconds the local wall clock is ahead of the answer's
-    /// `Date`, where the hint was a date and had one beside it.
+    /// Keeps by how many seconds the local clock is ahead of the answer's `Date`.
     #[must_use]
     pub const fn skew(mut self, seconds: i64) -> Self {
         self.skew = Some(seconds);
@@ -281,6 +286,9 @@ pub enum IgnoredReason {
 }
 
 impl IgnoredReason {
+    /// Every reason, in the order of their declaration.
+    pub const ALL: [Self; 3] = [Self::Unreadable, Self::NotAThrottle, Self::Sentinel];
+
     /// A static name for events and metric labels.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -305,32 +313,48 @@ pub struct Quota {
     pub window: Option<Duration>,
 }
 
-/// What few answers say besides the ruling.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Notes {
+/// What few answers say: anything but that they are plainly accepted or
+/// neutral.
+#[derive(Clone, Debug, PartialEq)]
+struct More {
+    ruling: Ruling,
     quota: Option<Quota>,
     code: Option<Box<str>>,
     request_id: Option<Box<str>>,
+    cost: Option<Cost>,
+    status: Option<u16>,
     ignored: Option<IgnoredHint>,
+    sample: Option<Box<str>>,
 }
 
 impl Verdict {
     /// The attempt was served.
-    pub const ACCEPTED: Self = Self::new(Ruling::Accepted);
+    pub const ACCEPTED: Self = Self::plain(true);
 
     /// The attempt failed for a reason that says nothing of rate.
-    pub const NEUTRAL: Self = Self::new(Ruling::Neutral);
+    pub const NEUTRAL: Self = Self::plain(false);
 
     /// A verdict with nothing but its ruling.
-    pub const fn new(ruling: Ruling) -> Self {
+    pub fn new(ruling: Ruling) -> Self {
+        match ruling {
+            Ruling::Accepted => Self::ACCEPTED,
+            Ruling::Neutral => Self::NEUTRAL,
+            ruling => Self {
+                accepted: false,
+                more: Some(Box::new(More::new(ruling))),
+            },
+        }
+    }
+
+    const fn plain(accepted: bool) -> Self {
         Self {
-            ruling,
-            notes: None,
+            accepted,
+            more: None,
         }
     }
 
     /// A throttle of `kind`, without a hint.
-    pub const fn throttled(kind: ThrottleKind) -> Self {
+    pub fn throttled(kind: ThrottleKind) -> Self {
         Self::new(Ruling::Throttled(Throttle::new(kind)))
     }
 
@@ -338,22 +362,40 @@ impl Verdict {
     #[must_use]
     pub fn with_quota(mut self, quota: impl Into<Option<Quota>>) -> Self {
         if let Some(quota) = quota.into() {
-            self.notes_mut().quota = Some(quota);
+            self.more_mut().quota = Some(quota);
         }
+        self
+    }
+
+    /// Adds what the attempt really cost, of the named buckets that it names.
+    ///
+    /// The difference to what was taken before is given back, or delays the
+    /// next attempt. What it says of requests does not count: they are taken
+    /// when an attempt is sent.
+    #[must_use]
+    pub fn with_cost(mut self, cost: Cost) -> Self {
+        self.more_mut().cost = Some(cost);
         self
     }
 
     /// Adds the service's own error code, at most 64 bytes, escaped.
     #[must_use]
     pub fn with_code(mut self, code: &str) -> Self {
-        self.notes_mut().code = Some(Raw::new(code.as_bytes()).0);
+        self.more_mut().code = Some(Raw::new(code.as_bytes()).0);
         self
     }
 
     /// Adds the service's request id, at most 64 bytes, escaped.
     #[must_use]
     pub fn with_request_id(mut self, id: &str) -> Self {
-        self.notes_mut().request_id = Some(Raw::new(id.as_bytes()).0);
+        self.more_mut().request_id = Some(Raw::new(id.as_bytes()).0);
+        self
+    }
+
+    /// Adds the status of the answer, for events.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.more_mut().status = Some(status);
         self
     }
 
@@ -361,33 +403,50 @@ impl Verdict {
     #[must_use]
     pub fn with_ignored(mut self, hint: impl Into<Option<IgnoredHint>>) -> Self {
         if let Some(hint) = hint.into() {
-            self.notes_mut().ignored = Some(hint);
+            self.more_mut().ignored = Some(hint);
         }
         self
     }
 
-    fn notes_mut(&mut self) -> &mut Notes {
-        self.notes.get_or_insert_with(Box::default)
+    /// Adds the beginning of a body that nobody understood, at most 64 bytes,
+    /// escaped: enough to write a profile for its service.
+    #[must_use]
+    pub fn with_sample(mut self, body: &[u8]) -> Self {
+        self.more_mut().sample = Some(Raw::new(body).0);
+        self
+    }
+
+    fn more_mut(&mut self) -> &mut More {
+        let ruling = if self.accepted {
+            Ruling::Accepted
+        } else {
+            Ruling::Neutral
+        };
+        self.more.get_or_insert_with(|| Box::new(More::new(ruling)))
     }
 
     /// How the server ruled.
     pub const fn ruling(&self) -> &Ruling {
-        &self.ruling
+        match &self.more {
+            Some(more) => &more.ruling,
+            None if self.accepted => &Ruling::Accepted,
+            None => &Ruling::Neutral,
+        }
     }
 
     /// Whether the attempt was served.
     pub const fn is_accepted(&self) -> bool {
-        matches!(self.ruling, Ruling::Accepted)
+        self.accepted
     }
 
     /// Whether the attempt was refused: throttled, or its quota exhausted.
     pub const fn is_refusal(&self) -> bool {
-        matches!(self.ruling, Ruling::Throttled(_) | Ruling::Exhausted(_))
+        matches!(self.ruling(), Ruling::Throttled(_) | Ruling::Exhausted(_))
     }
 
     /// The throttle, if it is one.
     pub const fn throttle(&self) -> Option<&Throttle> {
-        match &self.ruling {
+        match self.ruling() {
             Ruling::Throttled(throttle) => Some(throttle),
             _ => None,
         }
@@ -395,7 +454,7 @@ impl Verdict {
 
     /// The wait that the server asks for, if it names one.
     pub const fn hint(&self) -> Option<&Hint> {
-        match &self.ruling {
+        match self.ruling() {
             Ruling::Throttled(throttle) => throttle.hint.as_ref(),
             Ruling::Exhausted(exhausted) => exhausted.resets.as_ref(),
             _ => None,
@@ -404,22 +463,57 @@ impl Verdict {
 
     /// What the answer tells of the quota.
     pub fn quota(&self) -> Option<&Quota> {
-        self.notes.as_ref()?.quota.as_ref()
+        self.more.as_ref()?.quota.as_ref()
+    }
+
+    /// What the attempt really cost.
+    pub fn cost(&self) -> Option<&Cost> {
+        self.more.as_ref()?.cost.as_ref()
+    }
+
+    /// Whether there is nothing to it but that the attempt was served.
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.accepted && self.more.is_none()
     }
 
     /// The service's own error code.
     pub fn code(&self) -> Option<&str> {
-        self.notes.as_ref()?.code.as_deref()
+        self.more.as_ref()?.code.as_deref()
     }
 
     /// The service's request id.
     pub fn request_id(&self) -> Option<&str> {
-        self.notes.as_ref()?.request_id.as_deref()
+        self.more.as_ref()?.request_id.as_deref()
+    }
+
+    /// The status of the answer, of a refusal.
+    pub fn status(&self) -> Option<u16> {
+        self.more.as_ref()?.status
     }
 
     /// A hint that is there but not followed.
     pub fn ignored(&self) -> Option<&IgnoredHint> {
-        self.notes.as_ref()?.ignored.as_ref()
+        self.more.as_ref()?.ignored.as_ref()
+    }
+
+    /// The beginning of a body that nobody understood.
+    pub fn sample(&self) -> Option<&str> {
+        self.more.as_ref()?.sample.as_deref()
+    }
+}
+
+impl More {
+    const fn new(ruling: Ruling) -> Self {
+        Self {
+            ruling,
+            quota: None,
+            code: None,
+            request_id: None,
+            cost: None,
+            status: None,
+            ignored: None,
+            sample: None,
+        }
     }
 }
 

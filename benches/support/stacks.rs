@@ -14,12 +14,33 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use tokio::{runtime::Runtime, task::unconstrained};
 use tower::{
-    Service, ServiceBuilder, ServiceExt,
+    Layer, Service, ServiceBuilder, ServiceExt,
     retry::{Policy, RetryLayer},
     service_fn,
 };
 use tower_resilience_adaptive::{AdaptiveLimiterLayer, Aimd};
 use tower_resilience_ratelimiter::RateLimiterLayer;
+use tower_retry_after::RetryAfterLayer;
+
+/// The service itself, which answers at once.
+pub(crate) const BARE: &str = "bare service";
+pub(crate) const BARE_POST: &str = "bare service, POST";
+/// With a policy that clones the request.
+pub(crate) const TOWER_RETRY: &str = "tower::retry";
+/// `tower::retry`, a rate limit and an adaptive limit: the nearest to this
+/// crate that can be assembled.
+pub(crate) const PEER: &str = "assembled peer";
+pub(crate) const OURS: &str = "RetryAfterLayer";
+/// A call that can't be repeated, so that nothing of it is kept.
+pub(crate) const OURS_POST: &str = "RetryAfterLayer, POST";
+
+/// What the row `name` is measured against.
+pub(crate) fn bare_of(name: &str) -> &'static str {
+    match name {
+        BARE_POST | OURS_POST => BARE_POST,
+        _ => BARE,
+    }
+}
 
 type Body = Full<Bytes>;
 
@@ -29,11 +50,10 @@ pub(crate) type Caller<'a> = Box<dyn FnMut(Vec<Request<Body>>) + 'a>;
 /// A name, the method that is called with, and the service.
 pub(crate) type Stack<'a> = (&'static str, Method, Caller<'a>);
 
-/// All that is compared. Every other row is measured over `bare` or, if it
-/// calls with `POST`, over `bare, POST`.
+/// All that is compared, each after the bare service that it is measured
+/// against.
 pub(crate) fn all(runtime: &Runtime) -> Vec<Stack<'_>> {
-    // Retry, a rate limit and an adaptive limit: the nearest to this crate
-    // that can be assembled. Both limits are too wide to hold a call back.
+    // Both limits are too wide to hold a call back.
     let rate = RateLimiterLayer::builder()
         .limit_for_period(usize::MAX / 2)
         .build()
@@ -53,15 +73,16 @@ pub(crate) fn all(runtime: &Runtime) -> Vec<Stack<'_>> {
         .layer(RetryLayer::new(Cloning { attempts: 3 }))
         .service_fn(answer);
 
+    let ours = || RetryAfterLayer::new().layer(service_fn(answer));
+    let bare = || service_fn(answer);
+
     vec![
-        ("bare", Method::GET, caller(runtime, service_fn(answer))),
-        (
-            "bare, POST",
-            Method::POST,
-            caller(runtime, service_fn(answer)),
-        ),
-        ("tower::retry", Method::GET, caller(runtime, retry)),
-        ("assembled peer", Method::GET, caller(runtime, assembled)),
+        (BARE, Method::GET, caller(runtime, bare())),
+        (TOWER_RETRY, Method::GET, caller(runtime, retry)),
+        (PEER, Method::GET, caller(runtime, assembled)),
+        (OURS, Method::GET, caller(runtime, ours())),
+        (BARE_POST, Method::POST, caller(runtime, bare())),
+        (OURS_POST, Method::POST, caller(runtime, ours())),
     ]
 }
 

@@ -110,7 +110,12 @@ impl Player {
             let asked = throttle.hint.as_ref().map_or(Duration::ZERO, Hint::wait);
             self.patient_until = self.now + asked + self.bounds.max_pause;
             self.refused_at = Some(self.now);
-            self.trust.on_throttle(at, sent, throttle.hint.as_ref());
+            self.trust.on_throttle(
+                at,
+                sent,
+                throttle.hint.as_ref(),
+                Some(answer.status.as_u16()),
+            );
             self.hint.clone_from(&throttle.hint);
         } else if verdict.is_accepted() && self.is_after_refusal(&answer, in_flight) {
             let was_observing = self.trust.is_observing();
@@ -145,7 +150,7 @@ impl Player {
             // The next refusal, were it to come now and in the same words.
             let mut trust = self.trust;
             trust.on_accepted(at, sent);
-            trust.on_throttle(at, sent, hint.as_ref());
+            trust.on_throttle(at, sent, hint.as_ref(), None);
             let own = self.bounds.min_pause;
             let decision = trust.sanitise(self.now, hint.as_ref(), own, &self.bounds);
             self.host.next = Some((hint, decision));

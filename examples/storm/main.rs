@@ -38,7 +38,7 @@ use tower::BoxError;
 use self::{args::Args, callers::drive, run::Run, server::Server};
 
 /// How often one call may be sent, in each of the three ways.
-const ATTEMPTS: usize = 10;
+const ATTEMPTS: u32 = 10;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/storm.svg");
 

@@ -45,10 +45,10 @@ pub(crate) fn render(runs: &[Run]) -> String {
     let mut text = table.to_string();
     for run in runs {
         if let Some(reason) = run.first_failure() {
-            let (way, failed) = (run.way.name(), run.failed());
+            let (way, failed, total) = (run.way.name(), run.failed(), run.total);
             let _ = write!(
                 text,
-                "\n{way}: {failed} calls failed, the first with: {reason}"
+                "\n{way}: {failed} of {total} calls failed, the first with: {reason}"
             );
         }
     }

@@ -24,7 +24,7 @@ pub(crate) fn service(client: HyperClient) -> Retry<TooManyRequests, HyperClient
 /// again.
 #[derive(Clone, Default)]
 pub(crate) struct TooManyRequests {
-    retries: usize,
+    retries: u32,
     // Made at a call's first retry: a clone of a backoff would draw the same
     // jitter as its original, and so every call the same.
     backoff: Option<ExponentialBackoff>,

@@ -19,11 +19,13 @@ mod record;
 mod replay;
 mod response;
 mod spool;
+mod watch;
 
 pub(crate) use self::{
     peek::Peek,
     record::Allowance,
     replay::{Bodies, Kept},
+    watch::Watch,
 };
 pub use self::{
     record::{RecordBody, ReplayBody},

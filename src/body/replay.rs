@@ -104,6 +104,8 @@ impl Default for Bodies {
         let none = Self {
             ways: Arc::default(),
         };
+        #[cfg(feature = "grpc")]
+        let none = none.recorded(tonic::body::Body::new, tonic::body::Body::new);
         // The most usual one comes last, which is first in the search.
         none.recorded(UnsyncBoxBody::<Bytes, Infallible>::new, UnsyncBoxBody::new)
             .recorded(UnsyncBoxBody::<Bytes, BoxError>::new, UnsyncBoxBody::new)

@@ -10,7 +10,10 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::peek::{Ahead, Peek};
+use super::{
+    peek::{Ahead, Peek},
+    watch::Watch,
+};
 use crate::scope::Slot;
 
 pin_project! {
@@ -25,6 +28,8 @@ pin_project! {
         #[pin]
         state: State<B>,
         slot: Option<Slot>,
+        // Reads the trailers that come later; boxed, for few answers have one.
+        watch: Option<Box<Watch>>,
     }
 }
 
@@ -39,35 +44,55 @@ pin_project! {
     }
 }
 
+impl<B: Body> State<B> {
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Untouched { body } => body.is_end_stream(),
+            Self::Ahead { ahead } => ahead.is_end_stream(),
+        }
+    }
+
+    /// Whether the inner body has ended, whatever is still to be given of it.
+    fn is_received(&self) -> bool {
+        match self {
+            Self::Untouched { body } => body.is_end_stream(),
+            Self::Ahead { ahead } => !ahead.is_streaming(),
+        }
+    }
+}
+
 impl<B: Body> ResponseBody<B> {
     /// `body`, which holds `slot` until it has ended.
     pub(crate) fn new(body: B, slot: Option<Slot>) -> Self {
-        let slot = slot.filter(|_| !body.is_end_stream());
+        let state = State::Untouched { body };
         Self {
-            state: State::Untouched { body },
-            slot,
+            state,
+            slot: None,
+            watch: None,
         }
+        .holding(slot)
+    }
+
+    pub(super) fn ahead(ahead: Pin<Box<Ahead<B>>>, slot: Option<Slot>) -> Self {
+        let state = State::Ahead { ahead };
+        Self {
+            state,
+            slot: None,
+            watch: None,
+        }
+        .holding(slot)
     }
 
     /// The body, which holds `slot` from now on until it has ended.
     pub(crate) fn holding(mut self, slot: Option<Slot>) -> Self {
-        self.slot = slot.filter(|_| !self.is_at_end());
+        self.slot = slot.filter(|_| !self.state.is_received());
         self
     }
 
-    fn is_at_end(&self) -> bool {
-        match &self.state {
-            State::Untouched { body } => body.is_end_stream(),
-            State::Ahead { ahead } => !ahead.is_streaming(),
-        }
-    }
-
-    pub(super) fn ahead(ahead: Pin<Box<Ahead<B>>>, slot: Option<Slot>) -> Self {
-        let slot = slot.filter(|_| ahead.is_streaming());
-        Self {
-            state: State::Ahead { ahead },
-            slot,
-        }
+    /// The body, whose trailers are shown to `watch` when they come.
+    pub(crate) fn watched(mut self, watch: Watch) -> Self {
+        self.watch = Some(Box::new(watch));
+        self
     }
 
     /// Begins to read it ahead; what was read before is part of it.
@@ -89,21 +114,23 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let mut this = self.project();
-        let (polled, ended) = match this.state.as_mut().project() {
-            StateProj::Untouched { mut body } => {
-                let polled = ready!(body.as_mut().poll_frame(cx));
-                (polled, body.is_end_stream())
-            }
-            StateProj::Ahead { ahead } => {
-                let polled = ready!(ahead.as_mut().poll_frame(cx));
-                (polled, ahead.is_end_stream())
-            }
-        };
+        let polled = ready!(match this.state.as_mut().project() {
+            StateProj::Untouched { body } => body.poll_frame(cx),
+            StateProj::Ahead { ahead } => ahead.as_mut().poll_frame(cx),
+        });
+        if let Some(Ok(frame)) = &polled
+            && let Some(trailers) = frame.trailers_ref()
+            && let Some(watch) = this.watch.take()
+        {
+            watch.see(trailers);
+        }
         if let Some(slot) = this.slot {
             // The end shows in four ways, and a reader that knows the length
             // does not poll again after the last byte.
             match &polled {
-                Some(Ok(frame)) if !frame.is_trailers() && !ended => slot.touch(),
+                Some(Ok(frame)) if !frame.is_trailers() && !this.state.is_end_stream() => {
+                    slot.touch();
+                }
                 _ => *this.slot = None,
             }
         }
@@ -111,10 +138,7 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.state {
-            State::Untouched { body } => body.is_end_stream(),
-            State::Ahead { ahead } => ahead.is_end_stream(),
-        }
+        self.state.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-use http::response::Parts;
+use ::http::{Uri, response::Parts};
 
-use super::{Classifier, HttpClassifier, Phase, Receipt};
+use super::{Classifier, Phase, Receipt, http};
 use crate::verdict::Verdict;
 
 /// Makes a classifier of a closure that judges the head of an answer.
 ///
 /// Where the closure returns `None`, it has nothing to say: the next
 /// classifier given to [`or`](Classifier::or) is asked, and in the end the
-/// general rules of [`HttpClassifier`] hold.
+/// general rules of [`HttpClassifier`](super::HttpClassifier) hold.
 ///
 /// # Example
 ///
@@ -113,7 +113,7 @@ where
         (self.f)(head).map(Phase::Decided)
     }
 
-    fn may_be_unprocessed(&self) -> bool {
+    fn may_be_unprocessed(&self, _: &Uri) -> bool {
         self.unprocessed
     }
 }
@@ -145,7 +145,7 @@ where
 {
     fn head(&self, head: &Parts, at: &Receipt<'_>) -> Option<Phase> {
         (self.when)(head).then(|| Phase::NeedBody {
-            meanwhile: HttpClassifier::new().general(head, at).into_verdict(),
+            meanwhile: http::judge(head, at),
         })
     }
 
@@ -153,7 +153,7 @@ where
         (self.f)(head, body)
     }
 
-    fn may_be_unprocessed(&self) -> bool {
+    fn may_be_unprocessed(&self, _: &Uri) -> bool {
         self.unprocessed
     }
 }

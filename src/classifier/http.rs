@@ -2,23 +2,29 @@
 
 use std::error::Error as StdError;
 
-use http::{StatusCode, header::RETRY_AFTER, response::Parts};
+use http::{HeaderMap, StatusCode, header::RETRY_AFTER, response::Parts};
 
-use super::{Classifier, Phase, Receipt};
+use super::{Classifier, Phase, Receipt, findings::Findings};
 use crate::{
-    hint,
-    verdict::{IgnoredHint, IgnoredReason, Throttle, ThrottleKind, Verdict},
+    hint::{self, Dimension, RateLimitFields, ServerClock},
+    verdict::{Ruling, Throttle, ThrottleKind, Verdict},
 };
 
-/// Judges answers by what RFC 9110 and RFC 6585 say of them.
+/// Judges answers by what the standards say of them.
 ///
 /// | answer | verdict |
 /// | --- | --- |
-/// | 429 | a throttle: [`RateLimited`] if it carries a `Retry-After`, else [`Unknown`] |
-/// | 503 with `Retry-After` | a throttle: [`Overloaded`] |
+/// | 429 | a throttle: [`RateLimited`] if it names a wait or a quota, else [`Unknown`] |
+/// | 503 that names a wait | a throttle: [`Overloaded`] |
 /// | below 400; 404, 409, 410, 412, 422 | accepted: the server did its work |
 /// | any other | neutral |
 /// | HTTP/2 `ENHANCE_YOUR_CALM` (feature `http2`) | a throttle: [`Unknown`] |
+///
+/// A wait is named by `Retry-After` (RFC 9110, section 10.2.3), else by the
+/// reset of the quota that the `RateLimit` fields say has run out
+/// (draft-ietf-httpapi-ratelimit-headers). If that quota is one by the day or
+/// longer, the verdict is [`Exhausted`]. From any answer those fields are kept
+/// as its [`Quota`].
 ///
 /// `Retry-After` counts on 429 and 503 and nowhere else: on a 202 or a 301 it
 /// is about something other than quotas. There it is ignored, and counted. One
@@ -28,39 +34,21 @@ use crate::{
 /// [`RateLimited`]: ThrottleKind::RateLimited
 /// [`Overloaded`]: ThrottleKind::Overloaded
 /// [`Unknown`]: ThrottleKind::Unknown
-#[derive(Clone, Debug, Default)]
-pub struct HttpClassifier {}
+/// [`Exhausted`]: crate::verdict::Ruling::Exhausted
+/// [`Quota`]: crate::verdict::Quota
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HttpClassifier(());
 
 impl HttpClassifier {
     /// The general rules and nothing else.
     pub const fn new() -> Self {
-        Self {}
-    }
-
-    /// What the general rules say; they have something to say of every head.
-    pub(super) fn general(&self, head: &Parts, at: &Receipt<'_>) -> Phase {
-        match (head.status, head.headers.get(RETRY_AFTER)) {
-            (StatusCode::TOO_MANY_REQUESTS, Some(_)) => {
-                throttled(ThrottleKind::RateLimited, head, at)
-            }
-            (StatusCode::TOO_MANY_REQUESTS, None) => Verdict::throttled(ThrottleKind::Unknown),
-            (StatusCode::SERVICE_UNAVAILABLE, Some(_)) => {
-                throttled(ThrottleKind::Overloaded, head, at)
-            }
-            (status, None) => unthrottled(status),
-            (status, Some(value)) => unthrottled(status).with_ignored(IgnoredHint::new(
-                RETRY_AFTER.as_str(),
-                value.as_bytes(),
-                IgnoredReason::NotAThrottle,
-            )),
-        }
-        .into()
+        Self(())
     }
 }
 
 impl Classifier for HttpClassifier {
     fn head(&self, head: &Parts, at: &Receipt<'_>) -> Option<Phase> {
-        Some(self.general(head, at))
+        Some(judge(head, at).into())
     }
 
     fn error(&self, error: &(dyn StdError + 'static)) -> Option<Verdict> {
@@ -68,22 +56,55 @@ impl Classifier for HttpClassifier {
     }
 }
 
-/// A throttle with the wait that its `Retry-After` asks for.
-fn throttled(kind: ThrottleKind, head: &Parts, at: &Receipt<'_>) -> Verdict {
-    let throttle = Throttle::new(kind);
-    match hint::retry_after(&head.headers, || at.wall()) {
-        Some(Err(unreadable)) => Verdict::from(throttle).with_ignored(unreadable),
-        Some(Ok(hint)) => throttle.hint(hint).into(),
-        None => throttle.into(),
+/// What the general rules say; they have something to say of every head.
+pub(super) fn judge(head: &Parts, at: &Receipt<'_>) -> Verdict {
+    if is_silent(&head.headers) {
+        return Verdict::new(ruling(head, &[]));
+    }
+    let wall = || at.wall();
+    let clock = ServerClock::new(&head.headers, &wall);
+    let dimensions = RateLimitFields::DRAFT.read(&head.headers, &clock);
+    let ruling = ruling(head, &dimensions);
+    let mut findings = Findings {
+        dimensions,
+        ..Findings::new(ruling)
+    };
+    findings.read_retry_after(head, at);
+    findings.verdict()
+}
+
+/// Whether an answer has none of the fields that are read here, as most have:
+/// one pass over the names costs less than to look up each field.
+fn is_silent(headers: &HeaderMap) -> bool {
+    !headers
+        .keys()
+        .any(|name| name == RETRY_AFTER || name.as_str().starts_with("ratelimit"))
+}
+
+/// How the server ruled, by the general rules.
+pub(super) fn ruling(head: &Parts, dimensions: &[Dimension]) -> Ruling {
+    let throttled = |kind| Ruling::Throttled(Throttle::new(kind));
+    let names_wait = || head.headers.contains_key(RETRY_AFTER) || hint::spent(dimensions).is_some();
+    match head.status {
+        StatusCode::TOO_MANY_REQUESTS => {
+            let is_told = names_wait() || !dimensions.is_empty();
+            throttled(if is_told {
+                ThrottleKind::RateLimited
+            } else {
+                ThrottleKind::Unknown
+            })
+        }
+        StatusCode::SERVICE_UNAVAILABLE if names_wait() => throttled(ThrottleKind::Overloaded),
+        status => unthrottled(status),
     }
 }
 
 /// What a status says if it is no throttle.
-fn unthrottled(status: StatusCode) -> Verdict {
+pub(super) fn unthrottled(status: StatusCode) -> Ruling {
     match status.as_u16() {
         // The client's mistake or a state of the resource: the server looked.
-        ..400 | 404 | 409 | 410 | 412 | 422 => Verdict::ACCEPTED,
-        _ => Verdict::NEUTRAL,
+        ..400 | 404 | 409 | 410 | 412 | 422 => Ruling::Accepted,
+        _ => Ruling::Neutral,
     }
 }
 
@@ -111,13 +132,18 @@ mod tests {
     use http::Response;
 
     use super::*;
-    use crate::verdict::Ruling;
+    use crate::verdict::IgnoredReason;
 
     fn judge(status: u16, retry_after: Option<&str>) -> Verdict {
-        let mut response = Response::builder().status(status);
-        if let Some(value) = retry_after {
-            response = response.header(RETRY_AFTER, value);
-        }
+        let field = retry_after.map(|value| ("retry-after", value));
+        judge_all(status, field.as_slice())
+    }
+
+    fn judge_all(status: u16, fields: &[(&str, &str)]) -> Verdict {
+        let response = Response::builder().status(status);
+        let response = fields.iter().fold(response, |response, (name, value)| {
+            response.header(*name, *value)
+        });
         let (head, ()) = response.body(()).unwrap().into_parts();
         let phase = HttpClassifier::new().head(&head, &Receipt::at(UNIX_EPOCH));
         phase.unwrap().into_verdict()
@@ -182,6 +208,47 @@ mod tests {
             assert_eq!(ignored.reason, IgnoredReason::NotAThrottle);
             assert_eq!(&*ignored.raw, "17");
         }
+    }
+
+    #[test]
+    fn a_quota_that_ran_out_gives_the_wait_that_is_not_named() {
+        let spent = ("ratelimit", "\"default\";r=0;t=30");
+        let verdict = judge_all(429, &[spent]);
+        assert_eq!(kind(&verdict), Some(ThrottleKind::RateLimited));
+        assert_eq!(verdict.hint().unwrap().wait(), Duration::from_secs(30));
+        assert_eq!(verdict.quota().unwrap().remaining, Some(0));
+        let verdict = judge_all(503, &[spent]);
+        assert_eq!(kind(&verdict), Some(ThrottleKind::Overloaded));
+        // Section 5 of the draft: `Retry-After` takes precedence.
+        let verdict = judge_all(503, &[spent, ("retry-after", "60")]);
+        assert_eq!(verdict.hint().unwrap().wait(), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_quota_that_is_not_spent_gives_no_wait() {
+        let left = ("ratelimit", "\"default\";r=9;t=30");
+        let verdict = judge_all(429, &[left]);
+        assert_eq!(kind(&verdict), Some(ThrottleKind::RateLimited));
+        assert!(verdict.hint().is_none());
+        assert_eq!(judge_all(503, &[left]).ruling(), &Ruling::Neutral);
+        let verdict = judge_all(200, &[left]);
+        assert_eq!(verdict.ruling(), &Ruling::Accepted);
+        assert_eq!(verdict.quota().unwrap().remaining, Some(9));
+    }
+
+    #[test]
+    fn a_quota_tells_what_kind_it_is() {
+        let judge = |policy| {
+            let spent = ("ratelimit", "\"a\";r=0;t=30");
+            judge_all(429, &[spent, ("ratelimit-policy", policy)])
+        };
+        let daily = judge("\"a\";q=9;w=86400");
+        assert!(matches!(daily.ruling(), Ruling::Exhausted(_)));
+        assert_eq!(daily.hint().unwrap().wait(), Duration::from_secs(30));
+        let at_once = judge("\"a\";q=9;qu=\"concurrent-requests\"");
+        assert_eq!(kind(&at_once), Some(ThrottleKind::ConcurrencyLimited));
+        let hourly = judge("\"a\";q=9;w=3600");
+        assert_eq!(kind(&hourly), Some(ThrottleKind::RateLimited));
     }
 
     /// A server resets the only stream of a connection for `reason`.

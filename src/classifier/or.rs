@@ -2,7 +2,7 @@
 
 use std::error::Error as StdError;
 
-use http::{HeaderMap, response::Parts};
+use http::{HeaderMap, Uri, response::Parts};
 
 use super::{Classifier, Phase, Receipt};
 use crate::verdict::Verdict;
@@ -57,8 +57,8 @@ impl<A: Classifier, B: Classifier> Classifier for Or<A, B> {
         self.first.needs_uri() || self.next.needs_uri()
     }
 
-    fn may_be_unprocessed(&self) -> bool {
-        self.first.may_be_unprocessed() || self.next.may_be_unprocessed()
+    fn may_be_unprocessed(&self, requested: &Uri) -> bool {
+        self.first.may_be_unprocessed(requested) || self.next.may_be_unprocessed(requested)
     }
 }
 

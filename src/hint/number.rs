@@ -21,6 +21,12 @@ pub(crate) fn seconds(text: &str) -> Option<Duration> {
     Some(Duration::from_secs(whole).saturating_add(Duration::from_nanos(nanos(fraction))))
 }
 
+/// Reads a number of units; of a fraction, the whole ones.
+#[cfg(feature = "providers")]
+pub(crate) fn units(text: &str) -> Option<u64> {
+    seconds(text).map(|count| count.as_secs())
+}
+
 fn digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }

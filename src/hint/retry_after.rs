@@ -76,7 +76,7 @@ pub fn retry_after(
 }
 
 /// The wait that one member asks for, and whether it names an instant.
-fn wait(member: &str, clock: &ServerClock<'_>) -> Option<(Duration, bool)> {
+pub(super) fn wait(member: &str, clock: &ServerClock<'_>) -> Option<(Duration, bool)> {
     match number::seconds(member) {
         Some(count) => {
             let instant = clock.until_unix(count);

@@ -68,17 +68,29 @@ impl Bucket {
         // One formula both grants and promises, so that the two agree to the
         // nanosecond; nothing is stored on a refusal, so that they go on to.
         let granted = self.at + seconds(missing / rate.get());
-        if now < granted {
+        // `now` may have been read before that of an attempt that has come
+        // first: what is there is there for both.
+        if missing > 0.0 && now < granted {
             return Err(granted);
         }
         self.tokens = self.level(now) - cost;
-        self.at = now;
+        self.at = self.at.max(now);
         Ok(())
     }
 
     /// Gives back what was taken for an attempt that was never sent.
     pub(crate) fn give_back(&mut self, cost: u32) {
         self.tokens += f64::from(cost);
+    }
+
+    /// Takes what an attempt turned out to cost beyond what was taken for it.
+    /// The next one waits for it.
+    pub(crate) fn charge(&mut self, cost: u32) {
+        if cost > 0 {
+            // What is full is full of its depth, and no more.
+            self.tokens = self.tokens.min(self.rate.map_or(1.0, Self::depth));
+            self.tokens -= f64::from(cost);
+        }
     }
 
     /// Empties the bucket as of `now`: what a pause refilled is no capacity.
@@ -193,6 +205,19 @@ mod tests {
         );
         bucket.give_back(3);
         bucket.take(Instant::ZERO, rate, 1).unwrap();
+    }
+
+    /// Two threads read the clock and then come to the lock the other way
+    /// round: neither is told to wait for what is there.
+    #[test]
+    fn an_attempt_that_comes_late_to_the_lock_finds_the_tokens_there() {
+        let rate = Rate::per_second(1000.0);
+        let (early, late) = (Instant::from_nanos(10), Instant::from_nanos(20));
+        let mut bucket = Bucket::full(Instant::ZERO);
+        assert_eq!(bucket.take(late, rate, 1), Ok(()));
+        assert_eq!(bucket.take(early, rate, 1), Ok(()));
+        // And time that has been counted once is not counted again.
+        assert_eq!(bucket.at, late);
     }
 
     proptest! {

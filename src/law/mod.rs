@@ -12,12 +12,13 @@
 
 mod aimd;
 mod bucket;
+mod concurrency;
 mod fixed;
 
 use std::{fmt, time::Duration};
 
-pub(crate) use self::bucket::Bucket;
 pub use self::{aimd::Aimd, fixed::Fixed};
+pub(crate) use self::{bucket::Bucket, concurrency::Concurrency};
 use crate::{time::Instant, verdict::ThrottleKind};
 
 /// Requests per second: finite and at least a millionth, by construction.
@@ -88,6 +89,15 @@ pub trait Law: fmt::Debug + Send {
 
     /// The rate to hold at `now`.
     fn rate(&mut self, now: Instant) -> Rate;
+
+    /// How many attempts may be in flight at `now`. No limit by default.
+    ///
+    /// For a server that answers to load and not to rate. One that says so, by
+    /// a `ConcurrencyLimited` verdict, is limited without the law's help.
+    fn limit(&mut self, now: Instant) -> Option<u32> {
+        let _ = now;
+        None
+    }
 }
 
 /// What one finished attempt teaches: named fields, never positional flags.
@@ -106,6 +116,8 @@ pub struct Attempt {
     /// Callers were waiting for the rate. Without, growth means nothing: an
     /// idle hour is no evidence of capacity.
     pub waiting: bool,
+    /// How many attempts of the scope are in flight, this one included.
+    pub in_flight: u32,
 }
 
 impl Attempt {
@@ -118,6 +130,7 @@ impl Attempt {
             ended,
             stale: false,
             waiting: false,
+            in_flight: 1,
         }
     }
 
@@ -125,6 +138,13 @@ impl Attempt {
     #[must_use]
     pub const fn stale(mut self, stale: bool) -> Self {
         self.stale = stale;
+        self
+    }
+
+    /// Sets [how many are in flight](Self::in_flight). Defaults to 1.
+    #[must_use]
+    pub const fn in_flight(mut self, in_flight: u32) -> Self {
+        self.in_flight = in_flight;
         self
     }
 

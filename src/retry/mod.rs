@@ -37,6 +37,7 @@ use self::{
 use crate::{
     body::{Allowance, Bodies, RecordBody, ReplayBody, ResponseBody},
     call_options::CallOptions,
+    classifier::Classifier,
     error::BoxError,
     outcome::OutcomeHandle,
     retry_policy::{Call, is_idempotent},
@@ -52,8 +53,8 @@ pub struct RetryLayer {
 #[derive(Clone, Debug)]
 struct Settings {
     max_attempts: u32,
-    /// A refusal may say that the request was not processed.
-    unprocessed: bool,
+    /// Whose refusals may say that the request was not processed.
+    judged_by: Option<Arc<dyn Classifier>>,
     bodies: Bodies,
     allowance: Allowance,
 }
@@ -70,7 +71,7 @@ impl RetryLayer {
         Self {
             settings: Arc::new(Settings {
                 max_attempts: 4,
-                unprocessed: false,
+                judged_by: None,
                 bodies: Bodies::default(),
                 allowance: Allowance::default(),
             }),
@@ -84,12 +85,12 @@ impl RetryLayer {
         self
     }
 
-    /// Says that a refusal may come with
-    /// [`RetryAdvice::Unprocessed`](crate::verdict::RetryAdvice::Unprocessed),
-    /// so that every request is kept. Off by default.
+    /// Keeps what `classifier` may say was refused
+    /// [unprocessed](crate::verdict::RetryAdvice::Unprocessed), whatever its
+    /// method. Without, only what may be sent twice is kept.
     #[must_use]
-    pub fn keep_all(mut self, keep: bool) -> Self {
-        Arc::make_mut(&mut self.settings).unprocessed = keep;
+    pub fn judged_by(mut self, classifier: Arc<dyn Classifier>) -> Self {
+        Arc::make_mut(&mut self.settings).judged_by = Some(classifier);
         self
     }
 
@@ -193,8 +194,11 @@ where
             retry: retry && ticket.may_wait(),
             deadline: ticket.deadline(),
         };
+        let judge = settings.judged_by.as_ref();
+        let is_kept =
+            call.idempotent || judge.is_some_and(|judge| judge.may_be_unprocessed(request.uri()));
         let mut again = None;
-        if call.retry && (call.idempotent || settings.unprocessed) {
+        if call.retry && is_kept {
             let (parts, body) = request.into_parts();
             let (body, kept) = settings.bodies.prepare(body, &settings.allowance);
             request = Request::from_parts(parts, body);

@@ -1,6 +1,7 @@
 //! The layer and its settings.
 
 use std::{
+    borrow::Cow,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -10,10 +11,13 @@ use http_body::Body;
 use tower_layer::Layer;
 
 use super::RetryAfter;
+#[cfg(feature = "grpc")]
+use crate::resolve::Protocol;
 use crate::{
     body::{RecordBody, ReplayBody},
     classifier::{Classifier, HttpClassifier},
-    classify::ClassifyLayer,
+    classify::{ClassifyLayer, TellTimeout},
+    cost::Cost,
     gate::Gate,
     law::LawConfig,
     rate::Rate,
@@ -67,6 +71,7 @@ struct Settings {
     how: How,
     retry: RetryLayer,
     classifier: Arc<dyn Classifier>,
+    tell_timeout: Option<TellTimeout>,
 }
 
 impl Default for RetryAfterLayer {
@@ -85,6 +90,7 @@ impl RetryAfterLayer {
                 how: How::DEFAULT,
                 retry: RetryLayer::new(),
                 classifier: Arc::new(HttpClassifier::new()),
+                tell_timeout: None,
             }),
         }
     }
@@ -111,6 +117,20 @@ impl RetryAfterLayer {
         self
     }
 
+    /// Puts all calls into `scope`, and speaks `protocol` there.
+    #[cfg(feature = "grpc")]
+    pub(super) fn speaking(
+        self,
+        scope: ScopeKey<'static>,
+        protocol: Protocol,
+        tell_timeout: TellTimeout,
+    ) -> Self {
+        self.with(|settings| {
+            settings.how.speak(scope, protocol);
+            settings.tell_timeout = Some(tell_timeout);
+        })
+    }
+
     /// Changes the policy: from here on the layer has scopes of its own.
     fn with_policy(self, change: impl FnOnce(Policy) -> Policy) -> Self {
         self.with(|settings| {
@@ -131,15 +151,22 @@ impl RetryAfterLayer {
         self.with(|settings| settings.how.scope_by(f))
     }
 
+    /// Sets what each attempt of a request takes of its scope's buckets.
+    /// Defaults to one request.
+    pub fn cost_fn<F>(self, f: F) -> Self
+    where
+        F: Fn(&Head<'_>) -> Cost + Send + Sync + 'static,
+    {
+        self.with(|settings| settings.how.cost_by(f))
+    }
+
     /// Sets who judges the answers. Defaults to [`HttpClassifier`], which also
     /// stands in where `classifier` has nothing to say.
     pub fn classifier(self, classifier: impl Classifier) -> Self {
         self.with(|settings| {
-            settings.retry = settings
-                .retry
-                .clone()
-                .keep_all(classifier.may_be_unprocessed());
-            settings.classifier = Arc::new(classifier.or(HttpClassifier::new()));
+            let classifier: Arc<dyn Classifier> = Arc::new(classifier.or(HttpClassifier::new()));
+            settings.retry = settings.retry.clone().judged_by(Arc::clone(&classifier));
+            settings.classifier = classifier;
         })
     }
 
@@ -222,6 +249,11 @@ impl RetryAfterLayer {
         self.with_policy(|policy| policy.max_in_flight(most))
     }
 
+    /// Adds a bucket for another unit than requests. See [`Policy::bucket`].
+    pub fn bucket(self, name: impl Into<Cow<'static, str>>, per_second: f64) -> Self {
+        self.with_policy(|policy| policy.bucket(name, per_second))
+    }
+
     /// Sets how many calls may wait in one scope. See [`Policy::max_waiters`].
     pub fn max_waiters(self, most: usize) -> Self {
         self.with_policy(|policy| policy.max_waiters(most))
@@ -233,7 +265,8 @@ impl<S> Layer<S> for RetryAfterLayer {
 
     fn layer(&self, inner: S) -> RetryAfter<S> {
         let settings = &*self.settings;
-        let classify = ClassifyLayer::shared(Arc::clone(&settings.classifier));
+        let classify =
+            ClassifyLayer::shared(Arc::clone(&settings.classifier)).telling(settings.tell_timeout);
         let resolve = ResolveLayer::of(self.scopes(), settings.how.clone());
         let inner = Gate::new(Rate::new(classify.layer(inner)));
         resolve.layer(settings.retry.layer(inner))

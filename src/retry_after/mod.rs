@@ -19,6 +19,8 @@
 //! fewer of them, or something between them, stacks them by hand, in this
 //! order.
 
+#[cfg(feature = "grpc")]
+mod grpc;
 mod layer;
 
 pub use self::layer::RetryAfterLayer;

@@ -159,6 +159,17 @@ mod tests {
     }
 
     #[test]
+    fn attempts_are_spread_over_the_time_since_the_last_count_only() {
+        let mut budget = Budget::new(Instant::ZERO);
+        budget.attempts(at_ms(3_600_000), 0);
+        budget.attempts(at_ms(3_601_000), 50);
+        let granted = (0..1_000)
+            .filter(|_| budget.withdraw(at_ms(3_601_000)))
+            .count();
+        assert_eq!(granted, 110);
+    }
+
+    #[test]
     fn a_budget_made_late_counts_from_then_on() {
         let mut budget = Budget::new(at_ms(3_600_000));
         budget.attempts(at_ms(3_600_500), 50);

@@ -5,20 +5,27 @@ use std::{
     time::Duration,
 };
 
-use super::{Policy, pause::Gate, queue::Queue, slot::Leases};
+use super::{Policy, buckets::Buckets, pause::Gate, queue::Queue, slot::Leases, tally::Tally};
 use crate::{
-    law::{Attempt, Bucket, Fixed, Law, LawConfig, Rate},
+    law::{Attempt, Bucket, Concurrency, Fixed, Law, LawConfig, Rate},
     retry_policy::Budget,
     time::Instant,
+    trust::Trust,
 };
 
 /// The state of one scope that is not dormant.
 #[derive(Debug)]
 pub(super) struct Awake {
     pub(super) gate: Gate,
+    pub(super) trust: Trust,
     pub(super) queue: Queue,
     pub(super) pace: Option<Pace>,
-    pub(super) limit: Option<u32>,
+    /// How many attempts may be in flight, as the policy says.
+    pub(super) most: Option<u32>,
+    /// The same as the server's refusals tell; dormant until the first.
+    pub(super) concurrency: Option<Concurrency>,
+    pub(super) tally: Tally,
+    pub(super) buckets: Buckets,
     pub(super) leases: Leases,
     pub(super) budget: Budget,
     pub(super) driver: Driver,
@@ -43,12 +50,16 @@ pub(super) struct Driver {
 }
 
 impl Awake {
-    pub(super) fn new(seed: u64, now: Instant, limit: Option<u32>) -> Self {
+    pub(super) fn new(seed: u64, now: Instant) -> Self {
         Self {
             gate: Gate::new(seed),
+            trust: Trust::new(),
             queue: Queue::default(),
             pace: None,
-            limit,
+            most: None,
+            concurrency: None,
+            tally: Tally::default(),
+            buckets: Buckets::default(),
             leases: Leases::default(),
             budget: Budget::new(now),
             driver: Driver::default(),
@@ -57,6 +68,13 @@ impl Awake {
             throttles: [(0, 0); 2],
             paused: Duration::ZERO,
         }
+    }
+
+    /// How many attempts may be in flight at `now`, if that is limited.
+    pub(super) fn limit(&mut self, now: Instant) -> Option<u32> {
+        let law = self.pace.as_mut().and_then(|pace| pace.limit(now));
+        let concurrency = self.concurrency.as_ref().map(Concurrency::limit);
+        [self.most, concurrency, law].into_iter().flatten().min()
     }
 
     /// Opens the gate. Those who watch it must be told.
@@ -182,13 +200,18 @@ impl Pace {
         self.guarded(now, |law| law.set_rate(now, rate));
     }
 
-    pub(super) fn take(&mut self, now: Instant) -> Result<(), Instant> {
-        let rate = self.rate(now);
-        self.bucket.take(now, rate, 1)
+    /// How many attempts the law lets be in flight.
+    fn limit(&mut self, now: Instant) -> Option<u32> {
+        self.guarded(now, |law| law.limit(now))
     }
 
-    pub(super) fn give_back(&mut self) {
-        self.bucket.give_back(1);
+    pub(super) fn take(&mut self, now: Instant, cost: u32) -> Result<(), Instant> {
+        let rate = self.rate(now);
+        self.bucket.take(now, rate, cost)
+    }
+
+    pub(super) fn give_back(&mut self, cost: u32) {
+        self.bucket.give_back(cost);
     }
 
     /// How long `ahead` callers take at least, the bucket being full.
@@ -202,27 +225,4 @@ impl Pace {
 
 fn floor(now: Instant) -> Box<dyn Law> {
     Fixed::per_second(Rate::FLOOR.get()).build(now, Rate::FLOOR)
-}
-
-/// How fast a dormant scope is called: what two readings tell.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Meter {
-    last: (Instant, u64),
-    before: (Instant, u64),
-}
-
-impl Meter {
-    pub(super) fn read(&mut self, now: Instant, sent: u64) {
-        self.before = self.last;
-        self.last = (now, sent);
-    }
-
-    /// The rate until `now`, over one second at least.
-    pub(super) fn rate(&self, now: Instant, sent: u64) -> Rate {
-        let (at, count) = self.before;
-        let time = now.secs_since(at).max(1.0);
-        #[allow(clippy::cast_precision_loss, reason = "a measurement")]
-        let sent = sent.saturating_sub(count) as f64;
-        Rate::per_second(sent / time)
-    }
 }

@@ -6,24 +6,24 @@
 //! level that refused. So no child hoards a token of its parent, and no paused
 //! leaf blocks its siblings.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Poll, Waker},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use slab::Slab;
 
 use super::{
     Refusal, Scope, Want,
-    awake::{Awake, Meter, Pace},
+    after::After,
+    awake::{Awake, Pace},
     driver,
     flight::Word,
+    hints::HintCounts,
     pause::Answer,
-    queue::{Ask, Grant, Place, Probe, Queue, Turn, Waiter, WaiterId},
+    queue::{Ask, Costs, Grant, Probe, Queue, Waiter, WaiterId},
     registry::Common,
+    tally::Meter,
 };
 use crate::{
-    error::{Error, ErrorKind},
+    error::ErrorKind,
     law::{Bucket, Rate},
     time::Instant,
 };
@@ -41,7 +41,11 @@ impl Root {
         Self {
             word: Word::default(),
             common,
-            tree: Mutex::default(),
+            tree: Mutex::new(Tree {
+                // Most roots have no scope below them.
+                nodes: Slab::with_capacity(1),
+                ..Tree::default()
+            }),
         }
     }
 
@@ -67,57 +71,20 @@ pub(super) struct Node {
     /// The root's epoch at this scope's last pause or cut.
     pub(super) epoch: u64,
     pub(super) throttled: u64,
-    pub(super) ignored: u64,
+    /// Boxed, for few scopes are sent hints that mean nothing.
+    pub(super) hints: Option<Box<HintCounts>>,
     pub(super) meter: Meter,
+    /// The rate that the server's quota fields tell.
+    pub(super) known: Option<Rate>,
     pub(super) awake: Option<Box<Awake>>,
 }
 
-/// What is to be done once the lock is released.
-#[derive(Debug, Default)]
-#[must_use = "what was decided under the lock must be done after it"]
-pub(super) struct After {
-    pub(super) wakers: Vec<Waker>,
-    /// Drivers to be started, each with its generation.
-    pub(super) drivers: Vec<(Arc<Scope>, u64)>,
-    /// Scopes whose gates have opened.
-    pub(super) opened: Vec<Arc<Scope>>,
-    /// Scopes whose drivers must look again.
-    pub(super) changed: Vec<Arc<Scope>>,
-    /// Scopes whose law has panicked.
-    pub(super) broken: Vec<Arc<Scope>>,
-    /// Scopes of which a slot came free.
-    pub(super) freed: Vec<Arc<Scope>>,
-}
-
-impl After {
-    /// Does it.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a driver is needed and no runtime is there.
-    pub(super) fn run(self) -> Result<(), Refusal> {
-        for scope in self.broken {
-            crate::observe::law_panicked(&scope.key());
+impl Node {
+    pub(super) fn born(now: Instant) -> Self {
+        Self {
+            meter: Meter::new(now),
+            ..Self::default()
         }
-        for scope in self.freed {
-            scope.release();
-        }
-        for scope in self.opened {
-            crate::observe::resumed(&scope.key());
-            scope.opened.notify_waiters();
-            scope.changed.notify_one();
-        }
-        for scope in self.changed {
-            scope.changed.notify_one();
-        }
-        let mut started = Ok(());
-        for (scope, generation) in self.drivers {
-            if let Err(error) = driver::start(scope, generation) {
-                started = Err(error);
-            }
-        }
-        self.wakers.into_iter().for_each(Waker::wake);
-        started
     }
 }
 
@@ -136,22 +103,14 @@ pub(super) enum Admission {
     Refused(Refusal),
 }
 
-/// The answer to one who would rather wait.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Queued {
-    Granted(Grant),
-    Pass,
-    /// It waits, as this waiter.
-    Place(WaiterId),
-    Refused(Refusal),
-}
-
 /// An attempt that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) at: Instant,
     pub(super) epoch: u64,
     pub(super) probe: Probe,
+    /// The levels, counted from the leaf, at which it had been waiting for the gate to open.
+    pub(super) waited: u8,
 }
 
 impl Tree {
@@ -170,7 +129,7 @@ impl Tree {
         if node.awake.is_none() {
             scope.root.word.wake();
             let seed = scope.root.common.seed();
-            node.awake = Some(Box::new(Awake::new(seed, now, None)));
+            node.awake = Some(Box::new(Awake::new(seed, now)));
         }
         node.awake.as_deref_mut()
     }
@@ -185,7 +144,10 @@ impl Tree {
         let Some(node) = self.nodes.get(scope.node) else {
             return;
         };
-        let rate = rate.unwrap_or_else(|| node.meter.rate(now, total));
+        let served = total.saturating_sub(node.throttled);
+        let rate = rate
+            .or(node.known)
+            .unwrap_or_else(|| node.meter.rate(now, served));
         if let Some(awake) = self.wake(scope, now)
             && awake.pace.is_none()
         {
@@ -213,7 +175,7 @@ impl Tree {
         let mut grant = Grant {
             epoch: scope.root.word.read().epoch(),
             probe: Probe::new(now),
-            tokens: 0,
+            ..Grant::default()
         };
         let mut wait = None;
         for (i, level) in scope.path().enumerate() {
@@ -223,6 +185,9 @@ impl Tree {
             if awake.gate.over(now).is_some() {
                 awake.resume(now);
                 after.opened.push(Arc::clone(level));
+            }
+            if awake.gate.has_held_since(ask.since) {
+                grant.waited |= 1 << i;
             }
             let behind = first_at != Some(level.node)
                 && awake
@@ -258,7 +223,7 @@ impl Tree {
         if let Some(wait) = wait {
             return wait;
         }
-        match self.take(scope, &mut grant, now) {
+        match self.take(scope, &ask.costs, &mut grant, now) {
             Ok(()) => {
                 self.commit(scope, grant, now);
                 Admission::Granted(grant)
@@ -272,6 +237,7 @@ impl Tree {
     fn take(
         &mut self,
         scope: &Arc<Scope>,
+        costs: &Costs,
         grant: &mut Grant,
         now: Instant,
     ) -> Result<(), Admission> {
@@ -279,46 +245,66 @@ impl Tree {
             let Some(awake) = self.awake(level) else {
                 continue;
             };
-            let mut at = None;
             let full = |limit| level.flight.in_flight() >= u64::from(limit);
-            if awake.limit.is_some_and(full) {
-                at = Some(Instant::NEVER);
-            } else if grant.probe.at(i).is_none()
+            let mut taken = match awake.limit(now) {
+                Some(limit) if full(limit) => Err(Instant::NEVER),
+                _ => Ok(()),
+            };
+            // A probe pays by the pause: after it the bucket is empty.
+            if taken.is_ok()
+                && grant.probe.at(i).is_none()
                 && let Some(pace) = &mut awake.pace
             {
-                // A probe pays by the pause: after it the bucket is empty.
-                match pace.take(now) {
-                    Ok(()) => grant.tokens |= 1 << i,
-                    Err(then) => at = Some(then),
-                }
+                taken = pace.take(now, costs.requests);
+                grant.tokens |= u8::from(taken.is_ok()) << i;
             }
-            if let Some(at) = at {
+            if taken.is_ok() && i == 0 {
+                taken = awake.buckets.take(now, costs);
+                grant.named = taken.is_ok();
+            }
+            if let Err(at) = taken {
                 let node = level.node;
-                self.give_tokens_back(scope, grant);
+                self.give_tokens_back(scope, costs, grant);
                 return Err(Admission::Wait { node, at });
             }
         }
         Ok(())
     }
 
-    fn give_tokens_back(&mut self, scope: &Arc<Scope>, grant: &mut Grant) {
+    fn give_tokens_back(&mut self, scope: &Arc<Scope>, costs: &Costs, grant: &mut Grant) {
         for (i, level) in scope.path().enumerate() {
+            let Some(awake) = self.awake(level) else {
+                continue;
+            };
             if grant.tokens & (1 << i) != 0
-                && let Some(pace) = self.awake(level).and_then(|awake| awake.pace.as_mut())
+                && let Some(pace) = &mut awake.pace
             {
-                pace.give_back();
+                pace.give_back(costs.requests);
+            }
+            if grant.named && i == 0 {
+                awake.buckets.give_back(costs);
             }
         }
         grant.tokens = 0;
+        grant.named = false;
     }
 
     fn commit(&mut self, scope: &Arc<Scope>, grant: Grant, now: Instant) {
         scope.count_sent();
         for (i, level) in scope.path().enumerate() {
             let policy = &scope.root.common.policy;
-            let Some(awake) = self.awake(level) else {
+            let Some(node) = self.node(level) else {
                 continue;
             };
+            let served = level.flight.total().saturating_sub(node.throttled);
+            let read = node.meter.read(now, served);
+            let window = read.then(|| node.meter.in_window(now, served));
+            let Some(awake) = node.awake.as_deref_mut() else {
+                continue;
+            };
+            if let Some(served) = window {
+                awake.tally.window(served);
+            }
             match grant.probe.at(i) {
                 None => awake.gate.let_go(now),
                 Some(chosen) => {
@@ -333,7 +319,13 @@ impl Tree {
     }
 
     /// Undoes a grant: the attempt is not sent after all.
-    pub(super) fn give_back(&mut self, scope: &Arc<Scope>, mut grant: Grant, after: &mut After) {
+    pub(super) fn give_back(
+        &mut self,
+        scope: &Arc<Scope>,
+        costs: &Costs,
+        mut grant: Grant,
+        after: &mut After,
+    ) {
         scope.count_unsent();
         for (i, level) in scope.path().enumerate() {
             if let Some(awake) = self.awake(level) {
@@ -345,7 +337,7 @@ impl Tree {
                 }
             }
         }
-        self.give_tokens_back(scope, &mut grant);
+        self.give_tokens_back(scope, costs, &mut grant);
     }
 
     /// Whether a gate has closed on the path since the epoch of a grant.
@@ -458,179 +450,5 @@ fn closed(now: Instant, until: Instant, exhausted: bool) -> Refusal {
         (true, Instant::NEVER) => Refusal::new(ErrorKind::Exhausted, None),
         (true, _) => Refusal::new(ErrorKind::Exhausted, Some(until - now)),
         (false, _) => Refusal::new(ErrorKind::Paused, Some(until - now)),
-    }
-}
-
-impl Scope {
-    /// Asks to pass at once.
-    pub(super) fn admit(self: &Arc<Self>, ask: &Ask, now: Instant, want: Want) -> Admission {
-        let mut after = After::default();
-        let mut tree = self.root.lock();
-        let admission = tree.admit(self, ask, now, want, None, &mut after);
-        drop(tree);
-        // Nobody began to wait, so that no driver is started.
-        let _ = after.run();
-        admission
-    }
-
-    /// Asks to pass, or to wait for it.
-    pub(super) fn admit_or_queue(
-        self: &Arc<Self>,
-        place: &mut Place,
-        mut ask: Ask,
-        was_sent: bool,
-        now: Instant,
-        want: Want,
-        waker: &Waker,
-    ) -> Queued {
-        let mut after = After::default();
-        let mut tree = self.root.lock();
-        let node = match tree.admit(self, &ask, now, want, None, &mut after) {
-            Admission::Wait { node, .. } => node,
-            decided => {
-                drop(tree);
-                let _ = after.run();
-                return match decided {
-                    Admission::Granted(grant) => Queued::Granted(grant),
-                    Admission::Refused(refusal) => Queued::Refused(refusal),
-                    _ => Queued::Pass,
-                };
-            }
-        };
-        place.number(&mut tree.calls, was_sent);
-        ask.place = *place;
-        if let Err(refusal) = tree.forecast(self, &ask, now) {
-            return Queued::Refused(refusal);
-        }
-        let waiter = Waiter {
-            scope: Arc::clone(self),
-            ask,
-            node,
-            waker: Some(waker.clone()),
-            turn: Turn::Waiting,
-        };
-        let id = tree.waiters.insert(waiter);
-        tree.stand(id, now, &mut after);
-        drop(tree);
-        match after.run() {
-            Ok(()) => Queued::Place(id),
-            Err(refusal) => {
-                self.leave(id);
-                Queued::Refused(refusal)
-            }
-        }
-    }
-
-    /// Whether waiter `id` may go.
-    pub(super) fn poll_turn(
-        self: &Arc<Self>,
-        id: WaiterId,
-        now: Instant,
-        waker: &Waker,
-    ) -> Poll<Result<Grant, Refusal>> {
-        let mut after = After::default();
-        let mut tree = self.root.lock();
-        let Some(waiter) = tree.waiters.get_mut(id) else {
-            // Not reached: a ticket forgets its place when it gives it up.
-            return Poll::Ready(Err(Refusal::new(ErrorKind::QueueFull, None)));
-        };
-        let turn = waiter.turn;
-        let polled = match turn {
-            Turn::Granted { grant, .. } => Poll::Ready(Ok(grant)),
-            Turn::Refused(refusal) => Poll::Ready(Err(refusal)),
-            Turn::Waiting | Turn::Aside if waiter.ask.deadline <= now => {
-                Poll::Ready(Err(Refusal::new(ErrorKind::Deadline, None)))
-            }
-            Turn::Waiting | Turn::Aside => Poll::Pending,
-        };
-        if polled.is_ready() {
-            tree.forget(id);
-            return polled;
-        }
-        let old = match &mut waiter.waker {
-            Some(old) if old.will_wake(waker) => None,
-            slot => slot.replace(waker.clone()),
-        };
-        let (ask, node) = (waiter.ask, waiter.node);
-        if matches!(turn, Turn::Aside) {
-            // It is polled again: back to its place.
-            waiter.turn = Turn::Waiting;
-            if let Some(queue) = tree.queue(node) {
-                queue.remove(id, &ask, &Turn::Aside);
-            }
-        }
-        let abandoned =
-            |queue: &Awake| !queue.driver.running || now - queue.driver.due > driver::OVERDUE;
-        let lost = tree
-            .nodes
-            .get(node)
-            .and_then(|node| node.awake.as_deref())
-            .is_some_and(abandoned);
-        if lost || matches!(turn, Turn::Aside) {
-            tree.stand(id, now, &mut after);
-        }
-        drop(tree);
-        drop(old);
-        match after.run() {
-            Ok(()) => Poll::Pending,
-            Err(refusal) => {
-                self.leave(id);
-                Poll::Ready(Err(refusal))
-            }
-        }
-    }
-
-    /// Gives up the place of waiter `id`, and what it was granted.
-    pub(super) fn leave(self: &Arc<Self>, id: WaiterId) {
-        let mut after = After::default();
-        let mut tree = self.root.lock();
-        let gone = tree.forget(id);
-        if let Some(waiter) = &gone {
-            if let Turn::Granted { grant, .. } = waiter.turn {
-                tree.give_back(&waiter.scope, grant, &mut after);
-            }
-            // The next one may be due earlier than the driver expects.
-            let level = waiter.scope.path().find(|level| level.node == waiter.node);
-            after.changed.extend(level.cloned());
-        }
-        drop(tree);
-        let _ = after.run();
-    }
-
-    /// Gives back what was granted and claimed.
-    pub(super) fn give_back(self: &Arc<Self>, grant: Grant) {
-        let mut after = After::default();
-        self.root.lock().give_back(self, grant, &mut after);
-        let _ = after.run();
-    }
-
-    /// The last check before a granted attempt is sent: no gate has closed
-    /// meanwhile, and the budget pays for it if it is a retry.
-    ///
-    /// Gives the epoch in which it is sent: one that begins after this look has
-    /// not been seen. `None` says that it has to wait again.
-    pub(super) fn confirm(
-        self: &Arc<Self>,
-        grant: &Grant,
-        pays: bool,
-        now: Instant,
-    ) -> Result<Option<u64>, Error> {
-        let epoch = self.root.word.read().epoch();
-        if epoch == grant.epoch && !pays {
-            return Ok(Some(epoch));
-        }
-        let mut tree = self.root.lock();
-        if epoch != grant.epoch && tree.has_closed_since(self, grant.epoch) {
-            return Ok(None);
-        }
-        let paid = !pays
-            || tree
-                .awake(self)
-                .is_none_or(|awake| awake.budget.withdraw(now));
-        drop(tree);
-        match paid {
-            true => Ok(Some(epoch)),
-            false => Err(Refusal::new(ErrorKind::Budget, None).error(self)),
-        }
     }
 }

@@ -14,7 +14,8 @@ use tokio::{runtime::Handle, time::timeout_at};
 
 use super::{
     Refusal, Scope, Want,
-    cell::{Admission, After, Tree},
+    after::After,
+    cell::{Admission, Tree},
     pause::Answer,
     queue::{Ask, Turn, UNCLAIMED, WaiterId},
     settle::tell_broken,
@@ -140,8 +141,8 @@ impl Tree {
                 && let Turn::Granted { grant, .. } = waiter.turn
             {
                 waiter.turn = Turn::Aside;
-                let of = Arc::clone(&waiter.scope);
-                self.give_back(&of, grant, after);
+                let (of, costs) = (Arc::clone(&waiter.scope), waiter.ask.costs);
+                self.give_back(&of, &costs, grant, after);
             }
         }
         while let Some(id) = self.queue(scope.node).and_then(|queue| queue.expired(now)) {

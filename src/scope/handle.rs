@@ -6,7 +6,8 @@ use tokio::time::timeout_at;
 
 use super::{
     Scope, ScopeSnapshot,
-    cell::{After, Sent},
+    after::After,
+    cell::Sent,
     pause::{Answer, Asked, Cause},
     queue::{Place, Probe},
     settle::{self, Stage},
@@ -46,6 +47,7 @@ impl ScopeHandle {
                 cause: Cause::Manual,
                 ban: false,
                 probe: false,
+                early: None,
             };
             settle::close(awake, now, asked, &scope.root.common.policy);
         }
@@ -101,6 +103,7 @@ impl ScopeHandle {
                 false => 0,
             },
             probe: Probe::default(),
+            waited: 0,
         };
         scope.settle(&sent, Stage::Whole, &mut Place::new(now), 0, verdict, now);
     }

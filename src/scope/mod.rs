@@ -11,11 +11,16 @@
 //! attempts take no lock ([`flight`]).
 
 mod admit;
+mod after;
 mod awake;
+mod believe;
+mod buckets;
 mod cell;
 mod driver;
 mod flight;
 mod handle;
+mod hints;
+mod know;
 mod pause;
 mod policy;
 mod queue;
@@ -23,7 +28,9 @@ mod registry;
 mod settle;
 mod slot;
 mod snapshot;
+mod tally;
 mod ticket;
+mod wait;
 
 use std::{
     sync::{
@@ -35,10 +42,11 @@ use std::{
 
 use tokio::sync::Notify;
 
-pub(crate) use self::ticket::{Mode, Want};
+pub(crate) use self::ticket::{Late, Mode, Want};
 pub use self::{
     admit::AdmitFuture,
     handle::ScopeHandle,
+    hints::HintCounts,
     policy::Policy,
     registry::Scopes,
     slot::Slot,
@@ -116,7 +124,8 @@ impl Scope {
         for level in self.path() {
             level.metered.store(now.as_nanos(), Ordering::Relaxed);
             if let Some(node) = tree.nodes.get_mut(level.node) {
-                node.meter.read(now, level.flight.total());
+                node.meter
+                    .read(now, level.flight.total().saturating_sub(node.throttled));
             }
         }
     }

@@ -52,19 +52,21 @@ struct Episode {
     epoch: u64,
     /// Rounds throttled, the first one not counted.
     rounds: u32,
+    /// When its last pause opened, or will.
+    opens: Instant,
 }
 
 #[derive(Debug)]
 struct Pause {
     began: Instant,
-    /// When the episode began, from which early probes count.
-    since: Instant,
     /// The instant that was asked for: never sent before it but by a probe.
     until: Instant,
     /// `until` and the jitter, drawn once.
     opens: Instant,
     cause: Cause,
     ban: bool,
+    /// Where it is probed before its end: since when, and after how long.
+    early: Option<(Instant, Duration)>,
     /// Never probed before: what was asked for by hand, or as a wait that is
     /// waited out.
     floor: Instant,
@@ -112,6 +114,8 @@ pub(super) struct Asked {
     pub(super) ban: bool,
     /// Whether the gate must be proven open by a probe.
     pub(super) probe: bool,
+    /// When a probe may go before `until`.
+    pub(super) early: Option<Instant>,
 }
 
 impl Gate {
@@ -151,36 +155,41 @@ impl Gate {
         };
         let began = old.map_or(now, |old| old.began);
         let longer = old.is_none_or(|old| old.until < asked.until);
-        // The jitter was drawn with the pause that stays.
-        let (until, opens, cause) = match old {
-            Some(old) if !longer => (old.until, old.opens, old.cause),
-            _ => (asked.until, Instant::ZERO, asked.cause),
+        let (until, cause) = match old {
+            Some(old) if !longer => (old.until, old.cause),
+            _ => (asked.until, asked.cause),
         };
         let mut floor = old.map_or(Instant::ZERO, |old| old.floor);
         if asked.cause == Cause::Manual || asked.until - now <= policy.max_pause {
             floor = floor.max(asked.until);
         }
-        let to_prove = asked.probe || old.is_some_and(|old| old.next_probe.is_some());
+        let ban = asked.ban || old.is_some_and(|old| old.ban);
+        let probe = old.and_then(|old| old.probe);
+        let to_prove =
+            asked.probe || asked.early.is_some() || old.is_some_and(|old| old.next_probe.is_some());
+        let opens = match old {
+            // The jitter was drawn with the pause that stays.
+            Some(old) if !longer => old.opens,
+            _ if cause == Cause::Manual => until,
+            _ => until + self.start(until - now),
+        };
+        if let Some(episode) = &mut self.episode {
+            episode.opens = opens;
+        }
+        let since = self.episode.map_or(began, |episode| episode.began);
+        let early = asked.early.filter(|early| !ban && *early < opens);
         let mut pause = Pause {
             began,
-            since: self.episode.map_or(began, |episode| episode.began),
             until,
             opens,
             cause,
-            ban: asked.ban || old.is_some_and(|old| old.ban),
+            ban,
+            early: early.map(|early| (since, early - since)),
             floor,
             next_probe: None,
-            probe: old.and_then(|old| old.probe),
+            probe,
         };
-        if longer {
-            pause.opens = match cause {
-                Cause::Manual => until,
-                _ => until + self.start(until - now),
-            };
-        }
-        if to_prove {
-            pause.next_probe = Some(pause.probe_from(now, policy));
-        }
+        pause.next_probe = to_prove.then(|| pause.probe_from(now));
         self.state = State::Closed(pause);
         until
     }
@@ -214,9 +223,21 @@ impl Gate {
                     began: now,
                     epoch,
                     rounds: 0,
+                    opens: now,
                 });
             }
         }
+    }
+
+    /// Whether who has been asking since `since` was held back by the running
+    /// episode's pause.
+    pub(super) fn has_held_since(&self, since: Instant) -> bool {
+        self.episode.is_some_and(|episode| since < episode.opens)
+    }
+
+    /// When the running episode began.
+    pub(super) fn began(&self) -> Option<Instant> {
+        self.episode.map(|episode| episode.began)
     }
 
     /// The epoch that began the running episode.
@@ -343,27 +364,23 @@ impl Pause {
         Answer::Wait(at)
     }
 
-    /// From when on a probe may go, as of `now`.
-    ///
-    /// A pause that is too long to wait out is probed before its end: at
-    /// `max_pause · 2^k` from its beginning, so that an overstated one heals.
-    fn probe_from(&self, now: Instant, policy: &Policy) -> Instant {
-        let waited_out = self.until - now <= policy.max_pause && self.cause != Cause::Exhausted;
-        if waited_out || self.ban {
+    /// From when on a probe may go, as of `now`: at the end, or at instants
+    /// before it that double, so that a pause that was overstated heals.
+    fn probe_from(&mut self, now: Instant) -> Instant {
+        let Some((since, after)) = &mut self.early else {
             return self.opens;
+        };
+        while *since + *after <= now && *after < Duration::MAX {
+            *after = after.saturating_mul(2).max(Duration::from_nanos(1));
         }
-        let mut wait = policy.max_pause.max(policy.min_pause_bounded());
-        while self.since + wait <= now && wait < Duration::MAX {
-            wait = wait.saturating_mul(2);
-        }
-        self.opens.min(self.floor.max(self.since + wait))
+        self.opens.min(self.floor.max(*since + *after))
     }
 
     /// Another probe may go, the last one having come to nothing at `ended`.
     fn retry_probe(&mut self, ended: Instant, now: Instant, policy: &Policy) {
-        // An early probe that taught nothing leaves the server's word standing.
+        // One that taught nothing leaves the server's word standing.
         let soon = ended + policy.min_pause_bounded();
-        self.next_probe = Some(soon.max(self.probe_from(now, policy)));
+        self.next_probe = Some(soon.max(self.probe_from(now)));
     }
 }
 

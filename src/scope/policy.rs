@@ -1,8 +1,12 @@
 //! What every scope of one registry obeys.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use crate::law::{Aimd, LawConfig};
+use super::queue::NAMED;
+use crate::{
+    law::{Aimd, LawConfig, Rate},
+    trust::Bounds,
+};
 
 /// What every scope of one [`Scopes`](super::Scopes) obeys.
 ///
@@ -28,6 +32,7 @@ pub struct Policy {
     pub(crate) max_scopes: usize,
     pub(crate) idle: Duration,
     pub(crate) seed: Option<u64>,
+    pub(crate) buckets: Vec<(Cow<'static, str>, Rate)>,
 }
 
 impl Default for Policy {
@@ -41,6 +46,7 @@ impl Default for Policy {
             max_scopes: 10_000,
             idle: Duration::from_secs(3600),
             seed: None,
+            buckets: Vec::new(),
         }
     }
 }
@@ -116,6 +122,28 @@ impl Policy {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// What no hint goes beyond.
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds {
+            min_pause: self.min_pause_bounded(),
+            max_pause: self.max_pause,
+        }
+    }
+
+    /// Adds a bucket for another unit than requests, refilled at `per_second`:
+    /// tokens of a language model, say. None by default, and three at most;
+    /// any further one is left out.
+    ///
+    /// What an attempt takes of it is its [`Cost`](crate::Cost).
+    #[must_use]
+    pub fn bucket(mut self, name: impl Into<Cow<'static, str>>, per_second: f64) -> Self {
+        if self.buckets.len() < NAMED {
+            self.buckets
+                .push((name.into(), Rate::per_second(per_second)));
+        }
         self
     }
 

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use super::{Refusal, Scope};
-use crate::time::Instant;
+use super::{Policy, Refusal, Scope};
+use crate::{cost::Cost, time::Instant};
 
 /// How long a grant is kept for a waiter that is not polled.
 pub(super) const UNCLAIMED: Duration = Duration::from_millis(200);
@@ -62,15 +62,52 @@ impl Place {
     }
 }
 
+/// What an attempt takes of its scope's buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Costs {
+    pub(super) requests: u32,
+    /// By the order of the policy's named buckets.
+    named: [u32; NAMED],
+}
+
+/// How many named buckets a policy has at most.
+pub(super) const NAMED: usize = 3;
+
+impl Costs {
+    pub(super) const ONE: Self = Self {
+        requests: 1,
+        named: [0; NAMED],
+    };
+
+    /// `cost` by the names of `policy`.
+    pub(super) fn of(cost: &Cost, policy: &Policy) -> Self {
+        let mut costs = Self {
+            requests: cost.of_requests(),
+            ..Self::ONE
+        };
+        for (of_name, (name, _)) in costs.named.iter_mut().zip(&policy.buckets) {
+            *of_name = cost.of(name);
+        }
+        costs
+    }
+
+    pub(super) fn named(&self, i: usize) -> u32 {
+        self.named.get(i).copied().unwrap_or(0)
+    }
+}
+
 /// What a call asks for when it wants to pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
     pub(super) place: Place,
+    /// Since when it has been asking.
+    pub(super) since: Instant,
     pub(super) deadline: Instant,
     /// The epoch of the call's last throttle, zero without one.
     pub(super) throttled: u64,
     /// It is a retry that the budget pays for.
     pub(super) pays: bool,
+    pub(super) costs: Costs,
 }
 
 /// One call that waits.
@@ -136,8 +173,12 @@ pub(super) struct Grant {
     /// The epoch in which it was given.
     pub(super) epoch: u64,
     pub(super) probe: Probe,
-    /// The levels at which it took a token.
+    /// The levels at which it took tokens.
     pub(super) tokens: u8,
+    /// It took of the named buckets.
+    pub(super) named: bool,
+    /// The levels at which it had been waiting for the gate to open.
+    pub(super) waited: u8,
 }
 
 /// The queue of one scope: indices only, the waiters are in the root's slab.

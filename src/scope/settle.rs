@@ -10,15 +10,18 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Policy, Refusal, Scope,
+    after::After,
     awake::Awake,
-    cell::{After, Sent, Tree},
+    believe::Refused,
+    cell::{Sent, Tree},
     pause::{Asked, Cause},
     queue::{Ask, Place},
 };
 use crate::{
-    law::{Attempt, Ended},
+    law::{Attempt, Concurrency, Ended},
     observe,
     time::Instant,
+    trust::Decision,
     verdict::{Exhausted, Hint, Level, Ruling, Throttle, ThrottleKind, Verdict},
 };
 
@@ -55,6 +58,8 @@ pub(super) struct Throttled {
 struct Told {
     scope: Arc<Scope>,
     wait: Duration,
+    /// Why it is that long, of a throttle that is not stale.
+    decision: Option<Decision>,
 }
 
 impl Scope {
@@ -74,10 +79,15 @@ impl Scope {
         let mut after = After::default();
         let mut told = None;
         let mut tree = self.root.lock();
-        if verdict.ignored().is_some()
+        if let Some(ignored) = verdict.ignored()
             && let Some(node) = tree.node(self)
         {
-            node.ignored += 1;
+            node.hints
+                .get_or_insert_default()
+                .count_ignored(ignored.reason);
+        }
+        if let Some(quota) = verdict.quota() {
+            tree.know(self, sent, quota, verdict.is_accepted(), now);
         }
         let throttled = match verdict.ruling() {
             Ruling::Accepted => {
@@ -94,6 +104,7 @@ impl Scope {
                     number: place.call(),
                     before,
                     stage,
+                    status: verdict.status(),
                 };
                 Some(tree.throttled(self, sent, call, throttle, now, &mut after, &mut told))
             }
@@ -103,8 +114,16 @@ impl Scope {
             }
         };
         drop(tree);
-        if let Some(Told { scope, wait }) = &told {
+        if let Some(Told {
+            scope,
+            wait,
+            decision,
+        }) = &told
+        {
             observe::paused(&scope.key(), *wait, verdict);
+            if let Some(decision) = decision.filter(|decision| decision.reason.overrides()) {
+                observe::hint_overridden(&scope.key(), verdict, decision);
+            }
             scope.changed.notify_one();
         }
         // Nobody began to wait, so that no driver is started.
@@ -131,12 +150,17 @@ impl Scope {
         self.root.lock().forecast(self, ask, now)
     }
 
+    pub(super) fn in_flight(&self) -> u32 {
+        u32::try_from(self.flight.in_flight()).unwrap_or(u32::MAX)
+    }
+
     /// How many levels up from the leaf `level` is.
     fn height(&self, level: Level) -> usize {
         let depth = self.segments.len();
         match level {
             Level::Leaf => 0,
             Level::Depth(named) => depth - usize::from(named).clamp(1, depth),
+            Level::Credential => self.credential().unwrap_or(depth - 1),
         }
     }
 
@@ -155,6 +179,8 @@ struct Call {
     number: u64,
     before: u64,
     stage: Stage,
+    /// The status of its answer, if that is known.
+    status: Option<u16>,
 }
 
 impl Tree {
@@ -169,6 +195,11 @@ impl Tree {
             };
             awake.head_took(now - sent.at);
             awake.accepted = awake.accepted.max((sent.epoch, sent.at));
+            if !stale {
+                let seen = awake.observe(level, sent, i, now);
+                let seen = seen.map(|seen| (Arc::clone(level), seen));
+                after.observed.extend(seen);
+            }
             if !stale && awake.gate.accepted() {
                 awake.resume(now);
                 after.opened.push(Arc::clone(level));
@@ -176,8 +207,15 @@ impl Tree {
                 awake.gate.probe_withdrawn(chosen);
                 after.changed.push(Arc::clone(level));
             }
-            let attempt = Attempt::new(sent.at, now, Ended::Accepted).stale(stale);
-            if teach(awake, attempt) {
+            let in_flight = level.in_flight();
+            let attempt = Attempt::new(sent.at, now, Ended::Accepted)
+                .stale(stale)
+                .in_flight(in_flight);
+            let old = awake.limit(now);
+            if let Some(concurrency) = &mut awake.concurrency {
+                concurrency.accepted(in_flight);
+            }
+            if teach(awake, attempt) || awake.limit(now) > old {
                 after.changed.push(Arc::clone(level));
             }
             tell_broken(awake, level, after);
@@ -280,10 +318,31 @@ impl Tree {
             kind: throttle.kind,
             asked,
         };
-        let waiting = awake.queue.waiting() > 0;
+        let in_flight = level.in_flight();
         let attempt = Attempt::new(sent.at, now, ended)
             .stale(stale)
-            .waiting(waiting);
+            .waiting(awake.queue.waiting() > 0)
+            .in_flight(in_flight);
+        if throttle.kind == ThrottleKind::ConcurrencyLimited && call.stage != Stage::Meanwhile {
+            match &mut awake.concurrency {
+                Some(concurrency) => concurrency.refused(in_flight),
+                None => awake.concurrency = Some(Concurrency::new(in_flight)),
+            }
+            scope.root.word.limit();
+            // As long as others are served, a slot will come free, and that is
+            // all there is to wait for.
+            if asked.is_none() && in_flight > 1 && probe.is_none() && first {
+                if let Some(pace) = &mut awake.pace {
+                    pace.on_attempt(&attempt);
+                }
+                return Throttled {
+                    epoch: node.epoch.max(1),
+                    free: call.before == 0,
+                    stale,
+                    not_before: now + awake.gate.backoff(policy),
+                };
+            }
+        }
         let mut pause = None;
         if let Some(chosen) = probe {
             awake.gate.probe_withdrawn(chosen);
@@ -292,31 +351,57 @@ impl Tree {
             // It was refused by the server as it was before the pause: it may
             // know of a later instant, unless a later send was accepted.
             if awake.gate.closed_until().is_some() && awake.accepted <= (sent.epoch, sent.at) {
-                pause = asked;
+                pause = awake.lengthen(throttle, now, policy);
             }
         } else {
             if first {
                 node.epoch = scope.root.word.next_epoch();
                 awake.gate.throttled(now, node.epoch);
             }
-            pause = Some(wait(awake, asked, policy));
+            if call.stage != Stage::Meanwhile {
+                let refused = Refused {
+                    throttle,
+                    status: call.status,
+                    sent,
+                    height,
+                };
+                awake.distrust(&refused, level.reading(now));
+            }
+            pause = Some(awake.decide(throttle, now, policy));
         }
-        if call.stage != Stage::Meanwhile
-            && let Some(pace) = &mut awake.pace
-        {
-            pace.on_attempt(&attempt);
+        if call.stage != Stage::Meanwhile {
+            if let Some(pace) = &mut awake.pace {
+                pace.on_attempt(&attempt);
+            }
+            let sent = level.flight.total();
+            let served = sent.saturating_sub(node.throttled);
+            awake.tally.window(node.meter.in_window(now, served));
+            if awake.tally.refused(now, sent, node.throttled) {
+                after.contested.push(Arc::clone(level));
+            }
         }
-        if let Some(wait) = pause {
+        if awake.limit(now).is_some() && !scope.root.word.read().is_limited() {
+            scope.root.word.limit();
+        }
+        if let Some(decision) = pause {
+            let until = now + decision.wait;
             let asked = Asked {
-                until: now + wait,
+                until,
                 cause: Cause::Throttled,
                 ban: throttle.ban,
-                probe: true,
+                probe: decision.probe,
+                early: awake.early_probe(now, until, policy),
             };
             close(awake, now, asked, policy);
+            if !stale && decision.reason.overrides() && call.stage != Stage::Meanwhile {
+                node.hints
+                    .get_or_insert_default()
+                    .count_overridden(decision.reason);
+            }
             *told = Some(Told {
                 scope: Arc::clone(level),
-                wait,
+                wait: decision.wait,
+                decision: (!stale).then_some(decision),
             });
         }
         let began = awake.gate.episode().is_some_and(|epoch| sent.epoch < epoch);
@@ -366,28 +451,23 @@ impl Tree {
         }
         node.epoch = scope.root.word.next_epoch();
         awake.gate.throttled(now, node.epoch);
+        let backoff = awake.gate.backoff(policy);
         let resets = exhausted.resets.as_ref().map(Hint::wait);
-        let wait = resets.map_or(Duration::MAX, |asked| wait(awake, Some(asked), policy));
+        let wait = resets.map_or(Duration::MAX, |asked| asked.max(backoff));
+        let until = now + wait;
         let asked = Asked {
-            until: now + wait,
+            until,
             cause: Cause::Exhausted,
             ban: false,
             probe: true,
+            early: awake.early_probe(now, until, policy),
         };
         close(awake, now, asked, policy);
         *told = Some(Told {
             scope: Arc::clone(level),
             wait,
+            decision: None,
         });
-    }
-}
-
-/// How long a throttle closes the gate: a hint is a lower bound, and so is the
-/// own backoff, which a hint never resets.
-fn wait(awake: &mut Awake, asked: Option<Duration>, policy: &Policy) -> Duration {
-    match asked {
-        Some(asked) if asked >= awake.gate.least(policy) => asked,
-        _ => awake.gate.backoff(policy),
     }
 }
 

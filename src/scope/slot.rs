@@ -119,10 +119,14 @@ impl Scope {
         let mut limited = false;
         for level in self.path() {
             if let Some(awake) = tree.awake(level)
-                && awake.limit.is_some()
+                && awake.limit(now).is_some()
             {
                 awake.leases.insert(Arc::clone(&lease));
                 limited = true;
+                // A driver that fell asleep before does not know of it.
+                if awake.driver.running && awake.driver.due > now + UNPOLLED {
+                    level.changed.notify_one();
+                }
             }
         }
         limited.then_some(lease)

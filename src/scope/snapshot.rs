@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::Scope;
-use crate::scope_key::ScopeKey;
+use super::{HintCounts, Scope};
+use crate::{scope_key::ScopeKey, trust::TrustSnapshot};
 
 /// What is known of one scope at one instant.
 ///
@@ -18,9 +18,10 @@ pub struct ScopeSnapshot {
     pub sent: u64,
     /// Attempts throttled.
     pub throttled: u64,
-    /// Hints that were there and not followed: unreadable ones, and those on
-    /// an answer on which they mean nothing.
-    pub hints_ignored: u64,
+    /// Hints that were there and not followed to the letter, by reason.
+    pub hints: HintCounts,
+    /// How far its hints are believed, and why.
+    pub trust: TrustSnapshot,
     /// Attempts in flight, the reading of their response bodies included.
     pub in_flight: u64,
     /// Calls that wait.
@@ -35,6 +36,10 @@ pub struct ScopeSnapshot {
     pub rate: Option<f64>,
     /// How many attempts may be in flight.
     pub limit: Option<u32>,
+    /// The most that the server accepted in 60 s; `None` until it refused.
+    pub observed_ceiling: Option<u64>,
+    /// A rate to set by hand, in requests per second: 80 % of that ceiling.
+    pub suggested_rate: Option<f64>,
 }
 
 impl ScopeSnapshot {
@@ -51,21 +56,25 @@ impl ScopeSnapshot {
             key: scope.key(),
             sent: scope.flight.total(),
             throttled: 0,
-            hints_ignored: 0,
+            hints: HintCounts::default(),
+            trust: TrustSnapshot::default(),
             in_flight: scope.flight.in_flight(),
             waiting: 0,
             paused_for: None,
             paused: Duration::ZERO,
             rate: None,
             limit: None,
+            observed_ceiling: None,
+            suggested_rate: None,
         };
         let mut tree = scope.root.lock();
         let Some(node) = tree.node(scope) else {
             return snapshot;
         };
         snapshot.throttled = node.throttled;
-        snapshot.hints_ignored = node.ignored;
+        snapshot.hints = node.hints.as_deref().copied().unwrap_or_default();
         if let Some(awake) = node.awake.as_deref_mut() {
+            snapshot.trust = awake.trust.snapshot(now);
             snapshot.waiting = awake.queue.len();
             let closed = awake
                 .gate
@@ -74,7 +83,11 @@ impl ScopeSnapshot {
             snapshot.paused_for = closed.map(|until| until - now);
             snapshot.paused = awake.ended_pauses(now);
             snapshot.rate = awake.pace.as_mut().map(|pace| pace.rate(now).get());
-            snapshot.limit = awake.limit;
+            snapshot.limit = awake.limit(now);
+            if node.throttled > 0 {
+                snapshot.observed_ceiling = awake.tally.ceiling();
+                snapshot.suggested_rate = awake.tally.suggested_rate();
+            }
         }
         snapshot
     }

@@ -9,11 +9,13 @@ use std::{
 
 use super::{
     Scope, Slot,
-    cell::{Admission, Queued, Sent},
-    queue::{Ask, Grant, Place, Probe, WaiterId},
+    cell::{Admission, Sent},
+    queue::{Ask, Costs, Grant, Place, Probe, WaiterId},
     settle::{Stage, Throttled},
+    wait::Queued,
 };
 use crate::{
+    cost::Cost,
     error::{Error, ErrorKind},
     outcome::Progress,
     scope_key::ScopeKey,
@@ -57,8 +59,8 @@ pub struct Classified<Res> {
     /// Its ticket, settled; the next attempt can be made of it.
     ///
     /// `None` where nothing happened: a first attempt that did not wait and
-    /// was not refused.
-    pub ticket: Option<Ticket>,
+    /// was not refused. Boxed, for few answers have one and all are moved.
+    pub ticket: Option<Box<Ticket>>,
 }
 
 /// An attempt's place, token and slot in its scope.
@@ -83,6 +85,7 @@ pub struct Ticket {
     pays: bool,
     mode: Mode,
     stage: Stage,
+    costs: Costs,
     /// Kept up to date where somebody wants to know.
     progress: Option<Arc<Progress>>,
 }
@@ -97,7 +100,7 @@ enum Hold {
     Grant(Grant),
     Flight(Sent),
     /// The answer came and the scope is settled; the slot is still held.
-    Slot,
+    Slot(Sent),
 }
 
 /// How far a call is governed.
@@ -134,6 +137,7 @@ impl Ticket {
             pays: false,
             mode: Mode::Govern,
             stage: Stage::Whole,
+            costs: Costs::ONE,
             progress: None,
         }
     }
@@ -165,6 +169,10 @@ impl Ticket {
 
     pub(crate) fn set_deadline(&mut self, deadline: Instant) {
         self.deadline = deadline;
+    }
+
+    pub(crate) fn set_cost(&mut self, cost: &Cost) {
+        self.costs = Costs::of(cost, &self.scope.root.common.policy);
     }
 
     pub(crate) fn set_mode(&mut self, mode: Mode) {
@@ -233,12 +241,14 @@ impl Ticket {
         Error::timed_out(self.scope.key())
     }
 
-    fn ask(&self) -> Ask {
+    fn ask(&self, now: Instant) -> Ask {
         Ask {
             place: self.place.or_last(),
+            since: now,
             deadline: self.deadline,
             throttled: self.throttled,
             pays: self.pays,
+            costs: self.costs,
         }
     }
 
@@ -259,7 +269,7 @@ impl Ticket {
             return Ok(true);
         }
         let now = self.clock().now();
-        match self.scope.admit(&self.ask(), now, want) {
+        match self.scope.admit(&self.ask(now), now, want) {
             Admission::Granted(grant) => {
                 self.hold = Hold::Grant(grant);
                 Ok(true)
@@ -268,6 +278,16 @@ impl Ticket {
             Admission::Wait { .. } => Ok(false),
             Admission::Refused(refusal) => Err(refusal.error(&self.scope)),
         }
+    }
+
+    /// Tries to pass and go on at once. `Ok(false)` says that the call has to
+    /// wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the call is refused.
+    pub(super) fn pass(&mut self, want: Want) -> Result<bool, Error> {
+        Ok(self.try_admit(want)? && self.confirm(want)?)
     }
 
     /// Counts the attempt as sent if its root is dormant.
@@ -288,6 +308,7 @@ impl Ticket {
             at,
             epoch: word.epoch(),
             probe: Probe::default(),
+            waited: 0,
         });
         self.note_sent();
         true
@@ -323,7 +344,7 @@ impl Ticket {
         if !self.is_governed() {
             return Poll::Ready(Ok(()));
         }
-        let (ask, was_sent) = (self.ask(), self.attempt > 1);
+        let (ask, was_sent) = (self.ask(now), self.attempt > 1);
         let place = &mut self.place;
         match self
             .scope
@@ -355,27 +376,27 @@ impl Ticket {
             }
             return Ok(true);
         };
-        let now = self.clock().now();
         // What passes the gate on is checked again where it is sent.
-        let pays = self.pays && want == Want::All;
-        match self.scope.confirm(&grant, pays, now) {
-            Ok(Some(epoch)) if want == Want::All => self.stamp(epoch, grant.probe),
+        let pays = (self.pays && want == Want::All).then(|| self.clock().now());
+        match self.scope.confirm(&grant, pays) {
+            Ok(Some(epoch)) if want == Want::All => self.stamp(epoch, grant),
             Ok(Some(_)) => {}
             held_back => {
                 self.hold = Hold::Nothing;
-                self.scope.give_back(grant);
+                self.scope.give_back(&self.costs, grant);
                 return held_back.map(|_| false);
             }
         }
         Ok(true)
     }
 
-    fn stamp(&mut self, epoch: u64, probe: Probe) {
+    fn stamp(&mut self, epoch: u64, grant: Grant) {
         self.pays = false;
         self.hold = Hold::Flight(Sent {
             at: self.clock().now(),
             epoch,
-            probe,
+            probe: grant.probe,
+            waited: grant.waited,
         });
         self.note_sent();
     }
@@ -383,10 +404,10 @@ impl Ticket {
     /// Counts the attempt as sent now, where no service above has done so.
     pub(crate) fn ensure_sent(&mut self) {
         match self.hold {
-            Hold::Grant(grant) => self.stamp(self.scope.root.word.read().epoch(), grant.probe),
+            Hold::Grant(grant) => self.stamp(self.scope.root.word.read().epoch(), grant),
             Hold::Nothing if self.mode != Mode::Bypass => {
                 self.scope.count_sent();
-                self.stamp(self.scope.root.word.read().epoch(), Probe::default());
+                self.stamp(self.scope.root.word.read().epoch(), Grant::default());
             }
             Hold::Nothing => self.note_sent(),
             _ => {}
@@ -398,7 +419,7 @@ impl Ticket {
     pub(crate) fn step_aside(&mut self) {
         match std::mem::replace(&mut self.hold, Hold::Nothing) {
             Hold::Place(id, _) => self.scope.leave(id),
-            Hold::Grant(grant) => self.scope.give_back(grant),
+            Hold::Grant(grant) => self.scope.give_back(&self.costs, grant),
             held => self.hold = held,
         }
     }
@@ -412,10 +433,13 @@ impl Ticket {
         let Hold::Flight(sent) = self.hold else {
             return;
         };
-        self.hold = Hold::Slot;
+        self.hold = Hold::Slot(sent);
         let dormant = !self.scope.root.word.read().is_awake();
-        if dormant && verdict.is_accepted() && verdict.ignored().is_none() {
+        if dormant && verdict.is_plain() {
             return;
+        }
+        if let Some(actual) = verdict.cost() {
+            self.scope.correct(&self.costs, actual);
         }
         if let Some(throttled) = self.settle_as(&sent, self.stage, verdict) {
             self.throttled = throttled.epoch;
@@ -459,10 +483,24 @@ impl Ticket {
 
     /// Hands the slot over, from now on held by what it gives.
     pub(crate) fn take_slot(&mut self) -> Option<Slot> {
-        matches!(self.hold, Hold::Slot).then(|| {
+        matches!(self.hold, Hold::Slot(_)).then(|| {
             self.hold = Hold::Nothing;
             Slot::new(Arc::clone(&self.scope))
         })
+    }
+
+    /// What settles the attempt once more when the end of its answer says
+    /// something else than its head did. Only after [`settle`](Self::settle).
+    pub(crate) fn late(&self) -> Option<Late> {
+        match self.hold {
+            Hold::Slot(sent) => Some(Late {
+                scope: Arc::clone(&self.scope),
+                sent,
+                place: self.place,
+                throttled: self.throttled,
+            }),
+            _ => None,
+        }
     }
 
     /// The ticket of the call's next attempt.
@@ -479,7 +517,7 @@ impl Ticket {
     /// Returns an error if the call would be refused.
     pub(crate) fn forecast(&self) -> Result<Instant, Error> {
         let now = self.clock().now();
-        match self.scope.forecast(&self.ask(), now) {
+        match self.scope.forecast(&self.ask(now), now) {
             // A call that is paused alone waits as little as any other.
             Ok(_) if self.not_before - now > self.scope.root.common.policy.max_pause => {
                 let wait = Some(self.not_before - now);
@@ -488,6 +526,29 @@ impl Ticket {
             Ok(turn) => Ok(turn.max(self.not_before)),
             Err(refusal) => Err(refusal.error(&self.scope)),
         }
+    }
+}
+
+/// An attempt that was settled by its head, and whose end is still awaited.
+#[derive(Debug)]
+pub(crate) struct Late {
+    scope: Arc<Scope>,
+    sent: Sent,
+    place: Place,
+    throttled: u64,
+}
+
+impl Late {
+    pub(crate) fn clock(&self) -> &crate::time::Clock {
+        &self.scope.root.common.clock
+    }
+
+    /// Settles it by its end. By then it may well be stale.
+    pub(crate) fn settle(mut self, verdict: &Verdict) {
+        let now = self.clock().now();
+        let (sent, place) = (&self.sent, &mut self.place);
+        self.scope
+            .settle(sent, Stage::Whole, place, self.throttled, verdict, now);
     }
 }
 
@@ -501,12 +562,12 @@ impl Drop for Ticket {
         match self.hold {
             Hold::Nothing | Hold::Alone(_) => {}
             Hold::Place(id, _) => self.scope.leave(id),
-            Hold::Grant(grant) => self.scope.give_back(grant),
+            Hold::Grant(grant) => self.scope.give_back(&self.costs, grant),
             Hold::Flight(sent) => {
                 self.scope.lost(&sent);
                 self.scope.release();
             }
-            Hold::Slot => self.scope.release(),
+            Hold::Slot(_) => self.scope.release(),
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct Sent {
 pub struct Observed {
     /// What its first refusal asked for, with the raw value; `None` if nothing.
     pub hint: Option<Hint>,
+    /// The status of that refusal.
+    pub status: Option<u16>,
     /// From the receipt of that refusal to the last send that was refused.
     pub refused: Duration,
     /// From the same to the first send that was served.
@@ -46,6 +48,7 @@ pub(super) struct Episode {
     began: Reading,
     /// What its first refusal asked for.
     hint: Option<Hint>,
+    status: Option<u16>,
     /// When the last refused attempt was sent.
     refused: Instant,
     /// The latest instant that the server named.
@@ -59,13 +62,14 @@ impl Episode {
     /// is a clock's grain, or a window that slides.
     const LENGTHENED: f64 = 1.25;
 
-    pub(super) fn new(at: Reading, hint: Option<&Hint>) -> Self {
+    pub(super) fn new(at: Reading, hint: Option<&Hint>, status: Option<u16>, broken: bool) -> Self {
         Self {
             began: at,
             hint: hint.cloned(),
+            status,
             refused: at.now,
             due: at.now + wait(hint),
-            broken: false,
+            broken,
         }
     }
 
@@ -85,7 +89,7 @@ impl Episode {
     /// probed early.
     pub(super) fn refuse(&mut self, now: Instant, sent: Sent, hint: Option<&Hint>) -> bool {
         let asked = wait(self.hint.as_ref());
-        let is_early = sent.at < self.due;
+        let is_early = !self.breaks(sent);
         self.broken |= !is_early;
         self.refused = self.refused.max(sent.at);
         self.due = self.due.max(now + wait(hint));
@@ -103,6 +107,15 @@ impl Episode {
 
     pub(super) fn into_hint(self) -> Option<Hint> {
         self.hint
+    }
+
+    pub(super) const fn status(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// Whether a refusal of `sent` breaks what the server promised.
+    pub(super) fn breaks(&self, sent: Sent) -> bool {
+        sent.at >= self.due
     }
 
     pub(super) const fn is_broken(&self) -> bool {

@@ -58,12 +58,12 @@
 //! // It asks for an hour and serves after half a minute, again and again.
 //! let mut trust = Trust::new();
 //! for minute in [0, 60, 120] {
-//!     trust.on_throttle(at(minute + 1), sent(minute), Some(&hour));
+//!     trust.on_throttle(at(minute + 1), sent(minute), Some(&hour), Some(429));
 //!     trust.on_accepted(at(minute + 31), sent(minute + 31));
 //! }
 //! assert_eq!(trust.category(at(180).now), Category::ConstantOverstated);
 //!
-//! trust.on_throttle(at(181), sent(180), Some(&hour));
+//! trust.on_throttle(at(181), sent(180), Some(&hour), Some(429));
 //! let own = Duration::from_secs(1);
 //! let decision = trust.sanitise(at(181).now, Some(&hour), own, &Bounds::default());
 //! assert_eq!(decision.reason, Reason::CutToCeiling);
@@ -104,9 +104,17 @@ impl Trust {
     }
 
     /// Learns from a refusal: an episode begins, or goes on.
-    pub fn on_throttle(&mut self, at: Reading, sent: Sent, hint: Option<&Hint>) {
+    ///
+    /// `status` is that of the answer, and is told with what is observed.
+    pub fn on_throttle(
+        &mut self,
+        at: Reading,
+        sent: Sent,
+        hint: Option<&Hint>,
+        status: Option<u16>,
+    ) {
         let record = self.0.get_or_insert_default();
-        record.throttle(at, sent, hint);
+        record.throttle(at, sent, hint, status);
     }
 
     /// Learns from an attempt that was served: it may end an episode.
@@ -147,10 +155,10 @@ impl Trust {
     /// The earliest probe of a pause from `began` until `until`, as of `now`;
     /// `None` if nothing may go out before its end.
     ///
-    /// A pause that is waited out has none, and neither has a ban, which a
-    /// probe might lengthen. Before `now + backoff` there is none either.
+    /// A pause that is waited out has none. Never ask for a ban, which a probe
+    /// might lengthen. Before `now + backoff` there is none either.
     pub fn early_probe(&self, pause: &LongPause, now: Instant, bounds: &Bounds) -> Option<Instant> {
-        if pause.ban || pause.until - now <= bounds.max_pause {
+        if pause.until - now <= bounds.max_pause {
             return None;
         }
         let record = self.0.as_deref();
@@ -184,8 +192,6 @@ pub struct LongPause {
     pub began: Instant,
     /// The instant that the server asked for.
     pub until: Instant,
-    /// The server lengthens it for repeat offenders.
-    pub ban: bool,
     /// The own backoff as of now.
     pub backoff: Duration,
 }

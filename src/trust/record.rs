@@ -45,7 +45,13 @@ pub struct TrustSnapshot {
 }
 
 impl Record {
-    pub(super) fn throttle(&mut self, at: Reading, sent: Sent, hint: Option<&Hint>) {
+    pub(super) fn throttle(
+        &mut self,
+        at: Reading,
+        sent: Sent,
+        hint: Option<&Hint>,
+        status: Option<u16>,
+    ) {
         self.forget(at.now);
         self.skew = hint.and_then(Hint::observed_skew).or(self.skew);
         match &mut self.episode {
@@ -54,7 +60,12 @@ impl Record {
                     self.escalated = Some(Observation::stamp(at.now));
                 }
             }
-            _ => self.episode = Some(Box::new(Episode::new(at, hint))),
+            // Nothing was served since, so no promise is believed more.
+            Some(episode) => {
+                let broken = episode.is_broken() || episode.breaks(sent);
+                **episode = Episode::new(at, hint, status, broken);
+            }
+            None => self.episode = Some(Box::new(Episode::new(at, hint, status, false))),
         }
     }
 
@@ -180,6 +191,7 @@ impl Record {
         self.window.push(now, seen);
         let category = self.window.category(source, now);
         Observed {
+            status: episode.status(),
             hint: episode.into_hint(),
             refused,
             served,

@@ -61,8 +61,12 @@ impl Client {
                 let raw = format!("{wait}");
                 Hint::new(seconds(wait), "retry-after").raw(raw.as_bytes())
             });
-            self.trust
-                .on_throttle(self.at(sent), Sent { at: now, waited }, hint.as_ref());
+            self.trust.on_throttle(
+                self.at(sent),
+                Sent { at: now, waited },
+                hint.as_ref(),
+                Some(429),
+            );
             let backoff = seconds(step);
             step = f64::min(step * 2.0, 30.0);
             let decision = self
@@ -72,7 +76,6 @@ impl Client {
             let pause = LongPause {
                 began: self.at(began).now,
                 until: self.at(until).now,
-                ban: false,
                 backoff,
             };
             let early = self.trust.early_probe(&pause, now, &self.bounds);

@@ -17,26 +17,10 @@ fn truthful(left: f64) -> Option<f64> {
 }
 
 #[test]
-fn a_marked_ban_is_never_probed_early() {
-    let pause = LongPause {
-        began: Instant::ZERO,
-        until: Instant::ZERO + seconds(3600.0),
-        ban: true,
-        backoff: seconds(1.0),
-    };
-    let trust = Trust::new();
-    assert_eq!(
-        trust.early_probe(&pause, Instant::ZERO, &Bounds::default()),
-        None
-    );
-}
-
-#[test]
 fn a_pause_that_nothing_is_known_of_is_probed_after_doubling_times() {
     let pause = LongPause {
         began: Instant::ZERO,
         until: Instant::ZERO + seconds(3600.0),
-        ban: false,
         backoff: seconds(1.0),
     };
     let probe = |now: f64| {
@@ -84,7 +68,7 @@ fn a_hint_below_the_floor_is_obeyed_only_while_such_hints_are_kept() {
         };
         client
             .trust
-            .on_throttle(client.at(client.now), sent, Some(&quick));
+            .on_throttle(client.at(client.now), sent, Some(&quick), Some(429));
         let decision = client
             .trust
             .sanitise(now, Some(&quick), seconds(1.0), &client.bounds);
@@ -109,8 +93,13 @@ fn each_source_of_hints_has_its_own_category() {
             at: client.at(secs).now,
             waited: true,
         };
-        trust.on_throttle(client.at(began), sent(began), Some(&hint));
-        trust.on_throttle(client.at(began + 15.0), sent(began + 15.0), Some(&hint));
+        trust.on_throttle(client.at(began), sent(began), Some(&hint), Some(429));
+        trust.on_throttle(
+            client.at(began + 15.0),
+            sent(began + 15.0),
+            Some(&hint),
+            Some(429),
+        );
         let seen = trust
             .on_accepted(client.at(began + 20.0), sent(began + 20.0))
             .unwrap();
@@ -136,24 +125,24 @@ fn what_proves_nothing_is_dropped() {
     let mut trust = Trust::new();
 
     // A night passes, and nobody was waiting.
-    trust.on_throttle(at(10.0), sent(9.0, false), Some(&hint));
+    trust.on_throttle(at(10.0), sent(9.0, false), Some(&hint), Some(429));
     assert_eq!(trust.on_accepted(at(30_001.0), sent(30_000.0, false)), None);
     // A night passes, and the morning's first attempt is refused again.
-    trust.on_throttle(at(40_000.0), sent(39_999.0, false), Some(&hint));
-    trust.on_throttle(at(70_000.0), sent(69_999.0, false), Some(&hint));
+    trust.on_throttle(at(40_000.0), sent(39_999.0, false), Some(&hint), Some(429));
+    trust.on_throttle(at(70_000.0), sent(69_999.0, false), Some(&hint), Some(429));
     let seen = trust
         .on_accepted(at(70_060.0), sent(70_060.0, true))
         .unwrap();
     assert_eq!((seen.refused, seen.served), (Duration::ZERO, seconds(60.0)));
     // The machine is suspended.
-    trust.on_throttle(at(71_000.0), sent(71_000.0, false), Some(&hint));
+    trust.on_throttle(at(71_000.0), sent(71_000.0, false), Some(&hint), Some(429));
     let late = Reading {
         wall: at(99_000.0).wall,
         ..at(71_060.0)
     };
     assert_eq!(trust.on_accepted(late, sent(71_060.0, true)), None);
     // A success that was sent before the refusal ends nothing.
-    trust.on_throttle(at(72_000.0), sent(71_999.0, false), Some(&hint));
+    trust.on_throttle(at(72_000.0), sent(71_999.0, false), Some(&hint), Some(429));
     assert_eq!(trust.on_accepted(at(72_001.0), sent(71_998.0, false)), None);
     assert!(trust.is_observing());
     assert_eq!(trust.snapshot(at(72_002.0).now).observations, 1);
@@ -198,8 +187,13 @@ fn the_clock_skew_is_kept() {
         waited: false,
     };
     let hint = Hint::new(seconds(9.0), "retry-after");
-    trust.on_throttle(client.at(1.0), sent, Some(&hint.clone().skew(-300)));
-    trust.on_throttle(client.at(1.0), sent, Some(&hint));
+    trust.on_throttle(
+        client.at(1.0),
+        sent,
+        Some(&hint.clone().skew(-300)),
+        Some(429),
+    );
+    trust.on_throttle(client.at(1.0), sent, Some(&hint), Some(429));
     assert_eq!(trust.snapshot(client.at(1.0).now).clock_skew, Some(-300));
 }
 
@@ -264,13 +258,13 @@ proptest! {
             let sent = Sent { at: Instant::from_nanos(now.as_nanos().saturating_sub(sent)), waited };
             if let Event::Throttle { hint, source, .. } = event {
                 let hint = hint.map(|hint| Hint::new(Duration::from_nanos(hint), source.to_string()));
-                trust.on_throttle(at, sent, hint.as_ref());
+                trust.on_throttle(at, sent, hint.as_ref(), Some(429));
                 let decision = trust.sanitise(now, hint.as_ref(), backoff, &bounds);
                 let asked = hint.map_or(Duration::ZERO, |hint| hint.wait());
                 prop_assert!(decision.wait >= bounds.min_pause || decision.wait == asked);
                 prop_assert!(decision.wait >= asked || decision.reason == Reason::CutToCeiling);
                 let until = now + decision.wait;
-                let pause = LongPause { began: now, until, ban: false, backoff };
+                let pause = LongPause { began: now, until, backoff };
                 if let Some(at) = trust.early_probe(&pause, now, &bounds) {
                     prop_assert!(at >= now + backoff.max(bounds.min_pause) && at < until);
                 }

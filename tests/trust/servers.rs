@@ -207,11 +207,11 @@ fn a_ban_that_is_lengthened_is_not_probed_again() {
                     waited: true,
                 },
                 Some(&left),
+                Some(429),
             );
             let pause = LongPause {
                 began: client.at(client.now).now,
                 until: client.at(until).now,
-                ban: false,
                 backoff: seconds(1.0),
             };
             match client.trust.early_probe(&pause, now.now, &client.bounds) {

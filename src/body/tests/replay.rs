@@ -217,6 +217,21 @@ fn a_replay_is_not_cut_short_by_one_that_was_not_read() {
 }
 
 #[test]
+fn replays_share_what_was_recorded() {
+    let (body, kept) = prepare(Script::of(&[b"first", b"second"]));
+    read(body, false);
+    let second = || {
+        let mut body = again(&kept).expect("whole");
+        read_some(&mut body, 1);
+        match poll(Pin::new(&mut body)) {
+            Poll::Ready(Some(Ok(frame))) => frame.into_data().unwrap(),
+            _ => panic!("the second chunk"),
+        }
+    };
+    assert_eq!(second().as_ptr(), second().as_ptr());
+}
+
+#[test]
 fn a_reader_that_knows_the_length_need_not_ask_for_the_end() {
     let (mut body, kept) = prepare(Script::of(&[b"all of it"]));
     read_some(&mut body, 1);

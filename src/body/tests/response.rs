@@ -213,19 +213,20 @@ fn a_frame_beyond_the_limit_is_kept_whole() {
 
 #[test]
 fn one_frame_is_one_frame_whatever_it_is() {
-    for (first, whole) in [
-        (Step::Data(Bytes::from_static(b"message")), false),
-        (Step::Data(Bytes::new()), false),
-        (Step::Trailers(trailers()), true),
+    let message = Step::Data(Bytes::from_static(b"message"));
+    for (first, last, whole) in [
+        (message.clone(), Some(message.clone()), false),
+        (Step::Data(Bytes::new()), Some(message.clone()), false),
+        (Step::Trailers(trailers()), None, true),
+        (message, None, true),
     ] {
-        let mut script = Script::new([first.clone(), Step::Data(Bytes::from_static(b"next"))]);
-        if whole {
-            script.steps.pop_back();
-        }
+        let script = Script::new([first.clone()].into_iter().chain(last));
+        let all = script.told();
         let mut peek = untouched(script).peek().one_frame();
         assert!(run(&mut peek, 1));
         assert_eq!(peek.is_whole(), whole, "{first:?}");
-        assert_eq!(peek.trailers().is_some(), whole, "{first:?}");
+        assert_eq!(peek.trailers(), all.trailers.as_ref(), "{first:?}");
+        assert_eq!(read(peek.into_body(), false), all, "{first:?}");
     }
 }
 

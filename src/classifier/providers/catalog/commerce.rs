@@ -1,0 +1,152 @@
+//! Payments, shops and exchanges.
+
+use super::DAY;
+use crate::{
+    classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status},
+    hint::Unit,
+    verdict::Level,
+};
+
+const RATE_LIMITED: Meaning = Meaning::RATE_LIMITED;
+
+/// `api.stripe.com`: <https://docs.stripe.com/rate-limits>. No wait is named; a
+/// lock that timed out is contention for one object.
+pub fn stripe() -> Profile {
+    let reason = || header("stripe-rate-limited-reason");
+    let at_once = Meaning::CONCURRENCY_LIMITED;
+    Profile::new("stripe")
+        .hosts(["api.stripe.com", "files.stripe.com"])
+        .code(json("/error/code"))
+        .code(json("/error/type"))
+        .rule(
+            reason().is(["global-rate"]),
+            RATE_LIMITED.level(Level::Credential),
+        )
+        .rule(
+            reason().is(["global-concurrency"]),
+            at_once.clone().level(Level::Credential),
+        )
+        .rule(reason().is(["endpoint-concurrency"]), at_once.clone())
+        .rule(
+            reason().is(["endpoint-rate", "resource-specific"]),
+            RATE_LIMITED,
+        )
+        .rule(code(["lock_timeout"]), at_once)
+        .rule(status([429]), RATE_LIMITED)
+        .never_retry(header("stripe-should-retry").is(["false"]))
+        .request_id(header("request-id"))
+}
+
+/// `*.myshopify.com`: <https://shopify.dev/docs/api/usage/limits>. REST tells
+/// what was used of a leaky bucket; GraphQL refuses with a 200, and the wait is
+/// what it takes to refill the bucket for the query.
+pub fn shopify() -> Profile {
+    let bucket = || header("x-shopify-shop-api-call-limit");
+    let cost = |member| json(&format!("/extensions/cost/{member}"));
+    Profile::new("shopify")
+        .host("*.myshopify.com")
+        .code(json("/errors/*/extensions/code"))
+        .rule(code(["THROTTLED"]), RATE_LIMITED)
+        .rule(status([429]), RATE_LIMITED)
+        .wait_for_refill(
+            cost("requestedQueryCost"),
+            cost("throttleStatus/currentlyAvailable"),
+            cost("throttleStatus/restoreRate"),
+        )
+        .quota(
+            QuotaFields::new("requests")
+                .used(bucket().until("/"))
+                .limit(bucket().after("/")),
+        )
+        .quota(
+            QuotaFields::new("cost")
+                .limit(cost("throttleStatus/maximumAvailable"))
+                .remaining(cost("throttleStatus/currentlyAvailable")),
+        )
+        .request_id(header("x-request-id"))
+        .success_bodies("/graphql.json")
+}
+
+/// `openapi.etsy.com`: <https://developers.etsy.com/documentation/essentials/rate-limits>.
+/// Two windows, by the second and by the day.
+pub fn etsy() -> Profile {
+    Profile::new("etsy")
+        .hosts(["openapi.etsy.com", "api.etsy.com"])
+        .rule(status([429]), RATE_LIMITED)
+        .quota(
+            QuotaFields::new("second")
+                .limit(header("x-limit-per-second"))
+                .remaining(header("x-remaining-this-second"))
+                // As one page of the documentation spells it.
+                .remaining(header("x-remaining-this-secon"))
+                .window(std::time::Duration::from_secs(1)),
+        )
+        .quota(
+            QuotaFields::new("day")
+                .limit(header("x-limit-per-day"))
+                .remaining(header("x-remaining-today"))
+                .window(DAY),
+        )
+        .request_id(header("x-etsy-request-uuid"))
+}
+
+/// `sellingpartnerapi-*.amazon.com`: a token bucket whose rate is told, not its
+/// limit. `QuotaExceeded` is a rate all the same.
+pub fn amazon_sp_api() -> Profile {
+    let hosts = ["na", "eu", "fe"].map(|region| {
+        ["", "sandbox."].map(|sandbox| format!("{sandbox}sellingpartnerapi-{region}.amazon.com"))
+    });
+    Profile::new("amazon-sp-api")
+        .hosts(hosts.into_iter().flatten())
+        .code(json("/errors/*/code"))
+        .rule(code(["QuotaExceeded"]), RATE_LIMITED)
+        .rule(status([429]), RATE_LIMITED)
+        .rule(status([503]), Meaning::OVERLOADED)
+        .quota(QuotaFields::new("requests").rate(header("x-amzn-ratelimit-limit")))
+        .request_id(header("x-amzn-requestid"))
+}
+
+/// `api.binance.com`: <https://developers.binance.com/docs/binance-spot-api-docs/rest-api/limits>.
+/// Weight is counted by address, orders by account; who goes on after a 429 is
+/// banned, each time for longer.
+pub fn binance() -> Profile {
+    let message = || json("/msg");
+    Profile::new("binance")
+        .hosts(["*.binance.com", "*.binance.us", "*.binance.vision"])
+        .code(json("/code"))
+        .rule(status([418]), RATE_LIMITED.level(Level::ROOT).ban())
+        .rule(code(["-1015"]), RATE_LIMITED.level(Level::Credential))
+        .rule(code(["-1003"]), RATE_LIMITED.level(Level::ROOT))
+        .rule(status([429]), RATE_LIMITED.level(Level::ROOT))
+        // The firewall, which does not say what was wrong.
+        .rule(status([403]), Meaning::UNKNOWN.level(Level::ROOT))
+        .quota(
+            QuotaFields::new("weight")
+                .limit(message().between("current limit is ", " "))
+                .used(header("x-mbx-used-weight-1m")),
+        )
+}
+
+/// `api.kraken.com`: <https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits>.
+/// Every answer is a 200 with a list of errors.
+pub fn kraken() -> Profile {
+    let error = || json("/error/*");
+    let throttled = ["EService: Throttled", "EService:Throttled"];
+    Profile::new("kraken")
+        .host("api.kraken.com")
+        .code(error())
+        .rule(
+            error().is(["EAPI:Rate limit exceeded", "EGeneral:Temporary lockout"]),
+            RATE_LIMITED.level(Level::Credential),
+        )
+        // Orders are counted by pair.
+        .rule(error().is(["EOrder:Rate limit exceeded"]), RATE_LIMITED)
+        .rule(error().contains(throttled), RATE_LIMITED.level(Level::ROOT))
+        .rule(
+            error().is(["EService:Busy", "EService:Unavailable"]),
+            Meaning::OVERLOADED,
+        )
+        .rule(status([429]), RATE_LIMITED)
+        .wait(error().between("Throttled: ", " "), Unit::Unix)
+        .success_bodies("")
+}

@@ -1,0 +1,270 @@
+//! Language models.
+
+use super::{DAY, MINUTE};
+use crate::{
+    classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status},
+    hint::Unit,
+    verdict::Level,
+};
+
+/// These reject a request before the model sees it; their own clients send it
+/// again whatever its method.
+const REFUSED: Meaning = Meaning::RATE_LIMITED.unprocessed();
+
+/// `api.openai.com`: <https://platform.openai.com/docs/guides/rate-limits>,
+/// <https://help.openai.com/en/articles/5955604>.
+pub fn openai() -> Profile {
+    openai_like("openai")
+        .hosts(["api.openai.com", "*.api.openai.com"])
+        .code(json("/error/code"))
+        .code(json("/error/type"))
+        .rule(
+            code([
+                "insufficient_quota",
+                "credit_balance_exhausted",
+                "organization_spend_limit_exceeded",
+                "project_spend_limit_exceeded",
+                "organization_usage_limit_exceeded",
+                "billing_hard_limit_reached",
+                "billing_not_active",
+            ]),
+            Meaning::EXHAUSTED,
+        )
+        .rule(code(["rate_limit_exceeded", "slow_down"]), REFUSED)
+        .rule(status([429]), REFUSED)
+        .rule(status([503]), Meaning::OVERLOADED)
+        .quota(openai_quota("requests"))
+        .quota(openai_quota("tokens"))
+}
+
+/// What OpenAI's clients, and those made by the same generator, obey.
+fn openai_like(name: &'static str) -> Profile {
+    Profile::new(name)
+        .never_retry(header("x-should-retry").is(["false"]))
+        .wait(header("retry-after-ms"), Unit::Millis)
+        .request_id(header("x-request-id"))
+        .request_id(header("request-id"))
+}
+
+fn openai_quota(name: &'static str) -> QuotaFields {
+    QuotaFields::new(name)
+        .limit(header(&format!("x-ratelimit-limit-{name}")))
+        .remaining(header(&format!("x-ratelimit-remaining-{name}")))
+        .reset(header(&format!("x-ratelimit-reset-{name}")), Unit::Duration)
+}
+
+/// `*.openai.azure.com`: the same fields, but resets in plain seconds, in two
+/// spellings, and -1 for what is not known.
+pub fn azure_openai() -> Profile {
+    let quota = |name| {
+        openai_quota(name)
+            .reset(header(&format!("x-ratelimit-reset-{name}")), Unit::Seconds)
+            .reset(header(&format!("x-rate-limit-reset-{name}")), Unit::Seconds)
+    };
+    openai_like("azure-openai")
+        .hosts([
+            "*.openai.azure.com",
+            "*.cognitiveservices.azure.com",
+            "*.services.ai.azure.com",
+        ])
+        .code(json("/error/code"))
+        .code(json("/error/type"))
+        .rule(code(["insufficient_quota"]), Meaning::EXHAUSTED)
+        .rule(
+            code(["NoCapacity", "EngineOverloaded"]),
+            Meaning::OVERLOADED,
+        )
+        .rule(status([429]), REFUSED)
+        .rule(status([503]), Meaning::OVERLOADED)
+        .quota(quota("requests"))
+        .quota(quota("tokens"))
+        .request_id(header("apim-request-id"))
+}
+
+/// `api.anthropic.com`: <https://docs.anthropic.com/en/api/rate-limits>,
+/// <https://docs.anthropic.com/en/api/errors>.
+pub fn anthropic() -> Profile {
+    let quota = |name| {
+        QuotaFields::new(name)
+            .limit(header(&format!("anthropic-ratelimit-{name}-limit")))
+            .remaining(header(&format!("anthropic-ratelimit-{name}-remaining")))
+            .reset(
+                header(&format!("anthropic-ratelimit-{name}-reset")),
+                Unit::Timestamp,
+            )
+    };
+    openai_like("anthropic")
+        .host("api.anthropic.com")
+        .code(json("/error/details/error_code"))
+        .code(json("/error/type"))
+        .rule(
+            code(["enforced_spend_limit_reached", "billing_error"]),
+            Meaning::EXHAUSTED,
+        )
+        // An empty account has no code of its own.
+        .rule(
+            status([400]).and(json("/error/message").contains(["credit balance is too low"])),
+            Meaning::EXHAUSTED,
+        )
+        .rule(code(["rate_limit_error"]), REFUSED)
+        .rule(code(["overloaded_error"]), Meaning::OVERLOADED)
+        .rule(status([402]), Meaning::EXHAUSTED)
+        .rule(status([429]), REFUSED)
+        .rule(status([503, 529]), Meaning::OVERLOADED)
+        .quota(quota("requests"))
+        .quota(quota("tokens"))
+        .quota(quota("input-tokens"))
+        .quota(quota("output-tokens"))
+        .request_id(json("/request_id"))
+}
+
+/// `api.mistral.ai`: the window stands in the name of the field, and there is
+/// no reset. A limit of zero is a plan that allows nothing.
+pub fn mistral() -> Profile {
+    let windows = [("minute", MINUTE), ("month", 30 * DAY)];
+    let pairs = ["req", "tokens"].map(|unit| windows.map(|window| (unit, window)));
+    let mut profile = Profile::new("mistral")
+        .host("api.mistral.ai")
+        .code(json("/code"))
+        .code(json("/type"))
+        .wait(header("retry-after-ms"), Unit::Millis);
+    for (unit, (span, window)) in pairs.into_iter().flatten() {
+        let limit = header(&format!("x-ratelimit-limit-{unit}-{span}"));
+        let remaining = header(&format!("x-ratelimit-remaining-{unit}-{span}"));
+        let quota = QuotaFields::new(unit)
+            .limit(limit.clone())
+            .remaining(remaining);
+        profile = profile
+            .rule(status([429]).and(limit.is(["0"])), Meaning::EXHAUSTED)
+            .quota(quota.window(window));
+    }
+    profile
+        .rule(
+            code(["3505", "service_tier_capacity_exceeded"]),
+            Meaning::OVERLOADED,
+        )
+        .rule(status([429]), REFUSED)
+        .rule(status([503]), Meaning::OVERLOADED)
+        .request_id(header("mistral-correlation-id"))
+        .request_id(header("x-kong-request-id"))
+}
+
+/// `api.groq.com`: <https://console.groq.com/docs/rate-limits>. Requests are
+/// counted by the day, tokens by the minute; tokens by the day are told of in
+/// the message only.
+pub fn groq() -> Profile {
+    let message = || json("/error/message");
+    openai_like("groq")
+        .host("api.groq.com")
+        .code(json("/error/code"))
+        .code(json("/error/type"))
+        // One request that is larger than the whole window: waiting won't help.
+        .rule(status([413]), Meaning::NOT_THROTTLED)
+        .rule(
+            status([429]).and(message().contains(["per day", "(TPD)", "(RPD)"])),
+            Meaning::EXHAUSTED.window(DAY),
+        )
+        .rule(code(["rate_limit_exceeded"]), REFUSED)
+        .rule(status([429]), REFUSED)
+        .rule(status([498, 503]), Meaning::OVERLOADED)
+        .quota(QuotaFields::new("message").limit(message().between("Limit ", ",")))
+        .quota(openai_quota("requests").window(DAY))
+        .quota(openai_quota("tokens").window(MINUTE))
+}
+
+/// `api.cohere.com`: two limits of a trial key, told apart by the message.
+pub fn cohere() -> Profile {
+    let message = || json("/message");
+    Profile::new("cohere")
+        .hosts(["api.cohere.com", "api.cohere.ai"])
+        .rule(
+            status([429]).and(message().contains(["/ month", "per month"])),
+            Meaning::EXHAUSTED.window(30 * DAY),
+        )
+        .rule(status([429]), REFUSED)
+        .rule(status([503]), Meaning::OVERLOADED)
+        .quota(
+            QuotaFields::new("calls")
+                .limit(header("x-trial-endpoint-call-limit"))
+                .remaining(header("x-trial-endpoint-call-remaining"))
+                .window(MINUTE),
+        )
+        .request_id(header("x-debug-trace-id"))
+}
+
+/// `api.together.xyz`: <https://docs.together.ai/docs/rate-limits>.
+pub fn together() -> Profile {
+    let fields = [
+        "x-ratelimit-limit",
+        "x-ratelimit-remaining",
+        "x-ratelimit-reset",
+    ];
+    openai_like("together")
+        .hosts(["api.together.xyz", "api.together.ai"])
+        .code(json("/error_type"))
+        .code(json("/error/code"))
+        .code(json("/error/type"))
+        .rule(
+            code(["dynamic_request_limited", "dynamic_token_limited"]),
+            REFUSED,
+        )
+        .rule(status([402]), Meaning::EXHAUSTED)
+        .rule(status([429]), REFUSED)
+        .rule(status([503]), Meaning::OVERLOADED)
+        .quota(QuotaFields::headers("requests", fields, Unit::Seconds))
+}
+
+/// `huggingface.co`: the draft's `RateLimit` fields, one bucket for each kind
+/// of page.
+pub fn huggingface() -> Profile {
+    Profile::new("huggingface")
+        .hosts(["huggingface.co", "*.huggingface.co", "hf.co", "*.hf.co"])
+        .rule(status([402]), Meaning::EXHAUSTED)
+        .rule(status([429]), Meaning::RATE_LIMITED)
+        .rule(status([503]), Meaning::OVERLOADED)
+        // A model that is being loaded says when it will be.
+        .wait(json("/estimated_time"), Unit::Seconds)
+        .request_id(header("x-request-id"))
+}
+
+/// `openrouter.ai`: <https://openrouter.ai/docs/limits>. Its own fields stand
+/// in the body as often as in the head, and errors also under a 200.
+pub fn openrouter() -> Profile {
+    let names = [
+        "X-RateLimit-Limit",
+        "X-RateLimit-Remaining",
+        "X-RateLimit-Reset",
+    ];
+    let [limit, remaining, reset] =
+        names.map(|name| json(&format!("/error/metadata/headers/{name}")));
+    let source = || json("/error/metadata/limit_source");
+    let message = || json("/error/message");
+    openai_like("openrouter")
+        .host("openrouter.ai")
+        .code(json("/error/code"))
+        .rule(source().contains(["daily"]), Meaning::EXHAUSTED.window(DAY))
+        // Until that member was added only the message told.
+        .rule(
+            message().contains(["-per-day"]),
+            Meaning::EXHAUSTED.window(DAY),
+        )
+        .rule(message().contains(["-per-min"]), REFUSED.window(MINUTE))
+        .rule(code(["402"]), Meaning::EXHAUSTED)
+        .rule(status([402]), Meaning::EXHAUSTED)
+        .rule(
+            source().contains(["shared_capacity"]),
+            REFUSED.level(Level::ROOT),
+        )
+        .rule(code(["429"]), REFUSED)
+        .rule(status([429]), REFUSED)
+        .rule(code(["503"]), Meaning::OVERLOADED)
+        .rule(status([503]), Meaning::OVERLOADED)
+        .quota(QuotaFields::headers("requests", names, Unit::Unix))
+        .quota(
+            QuotaFields::new("requests")
+                .limit(limit)
+                .remaining(remaining)
+                .reset(reset, Unit::Unix),
+        )
+        .success_bodies("")
+}
