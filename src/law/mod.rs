@@ -13,11 +13,12 @@
 mod aimd;
 mod bucket;
 mod fixed;
+mod learned;
 
 use std::{fmt, time::Duration};
 
 pub(crate) use self::bucket::Bucket;
-pub use self::{aimd::Aimd, fixed::Fixed};
+pub use self::{aimd::Aimd, fixed::Fixed, learned::Learned};
 use crate::{time::Instant, verdict::ThrottleKind};
 
 /// Requests per second: finite and at least a millionth, by construction.
