@@ -195,8 +195,7 @@ impl Hint {
         self
     }
 
-    /// Keeps by how many seconds the local wall clock is ahead of the answer's
-    /// `Date`, where the hint was a date and had one beside it.
+    /// Keeps by how many seconds the local clock is ahead of the answer's `Date`.
     #[must_use]
     pub const fn skew(mut self, seconds: i64) -> Self {
         self.skew = Some(seconds);

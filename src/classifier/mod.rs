@@ -2,7 +2,122 @@
 //!
 //! A [`Classifier`] reads the head of a response, and only where the head asks
 //! for it the beginning of its body or its trailers. [`HttpClassifier`] is the
-//! default one; [`classify_fn`] makes one from a closure.
+//! default one, and stands at the end of every chain.
+//!
+//! # Writing one's own
+//!
+//! | what tells | take |
+//! | --- | --- |
+//! | a status or a header field, in one place | [`classify_fn`] |
+//! | a word in an error body | [`classify_body_fn`] |
+//! | codes, waits and quotas, as an API's documentation lists them | a [`Profile`] |
+//! | the state of a program, trailers, errors of the inner service | the [trait](Classifier) |
+//!
+//! The rule is: the first row that suffices. A closure is right for one fact. With
+//! the third `if` it has become a table, and a profile is the better table: it
+//! reads hints in every unit without overflowing, keeps codes and request ids,
+//! and knows a hard quota from a rate. The trait is for what neither can say.
+//!
+//! Whichever it is, it speaks only of what it knows, and says `None` of the rest:
+//!
+//! - a refusal is a throttle if waiting helps, and [exhausted](crate::verdict::Exhausted) if it
+//!   does not: a client that waits for money waits for ever;
+//! - a wait is a lower bound, so a doubtful one is rounded up, and one that can't
+//!   be read is none;
+//! - [`RetryAdvice::Unprocessed`] repeats even a `POST`, so it is for what the
+//!   service's documentation promises, and for nothing else;
+//! - codes are compared, words only where there is no code.
+//!
+//! [`Profile`]: #a-profile
+//! [`RetryAdvice::Unprocessed`]: crate::verdict::RetryAdvice::Unprocessed
+//!
+//! ## A closure
+//!
+//! ```
+//! use std::time::Duration;
+//! use http::response::Parts;
+//! use tower_retry_after::{RetryAfterLayer, classify_fn};
+//! use tower_retry_after::verdict::{Hint, Throttle, ThrottleKind};
+//!
+//! let layer = RetryAfterLayer::new().classifier(classify_fn(|head: &Parts| {
+//!     let secs = head.headers.get("x-busy")?.to_str().ok()?.parse().ok()?;
+//!     let hint = Hint::new(Duration::from_secs(secs), "x-busy");
+//!     Some(Throttle::new(ThrottleKind::Overloaded).hint(hint).into())
+//! }));
+//! # let _ = layer;
+//! ```
+//!
+//! A closure that is first kept in a `let` does not infer; hand it over at once.
+//!
+//! ## A profile
+//!
+//! The feature `providers` has those of well-known services, and the builder
+//! they are made with: see its module `providers`. A service under one's own
+//! name takes ten lines.
+//!
+#![cfg_attr(
+    feature = "providers",
+    doc = r##"
+```
+use tower_retry_after::classifier::providers::{Meaning, Profile, code, header, json, status};
+use tower_retry_after::hint::Unit;
+
+let profile = Profile::new("acme")
+    .host("api.acme.test")
+    .code(json("/error/code"))
+    .rule(code(["OUT_OF_CREDITS"]), Meaning::EXHAUSTED)
+    .rule(status([429]), Meaning::RATE_LIMITED)
+    .wait(header("x-backoff-ms"), Unit::Millis);
+# let _ = profile;
+```
+"##
+)]
+//!
+//! ## The trait
+//!
+//! ```
+//! use http::{StatusCode, response::Parts};
+//! use tower_retry_after::classifier::{Classifier, Phase, Receipt};
+//! use tower_retry_after::verdict::{ThrottleKind, Verdict};
+//!
+//! /// A service that answers 423 while it is being maintained.
+//! struct Maintenance;
+//!
+//! impl Classifier for Maintenance {
+//!     fn head(&self, head: &Parts, _: &Receipt<'_>) -> Option<Phase> {
+//!         let verdict = Verdict::throttled(ThrottleKind::Overloaded);
+//!         (head.status == StatusCode::LOCKED).then(|| verdict.into())
+//!     }
+//! }
+//! ```
+//!
+//! ## A chain
+//!
+//! [`or`](Classifier::or) asks one after another. The first with something to
+//! say decides, so what is more special stands in front.
+//!
+//! ```
+//! use http::{HeaderMap, Response};
+//! use tower_retry_after::classifier::{Classifier, HttpClassifier, Receipt, classify_fn};
+//! use tower_retry_after::verdict::{ThrottleKind, Verdict};
+//!
+//! let teapot = classify_fn(|head| {
+//!     (head.status == 418).then(|| Verdict::throttled(ThrottleKind::Overloaded))
+//! });
+//! let classifier = teapot.or(HttpClassifier::new());
+//!
+//! // As a test of one's own would ask it.
+//! let (head, body) = Response::builder().status(418).body("").unwrap().into_parts();
+//! let at = Receipt::at(std::time::SystemTime::UNIX_EPOCH);
+//! let verdict = classifier.judge(&head, body.as_bytes(), &HeaderMap::new(), &at);
+//! assert!(verdict.unwrap().throttle().is_some());
+//! ```
+//!
+//! # Streams
+//!
+//! A stream is never held back to look into it. Whoever reads it and meets an
+//! error asks the classifier of it, as of a body, and hands the verdict to the
+//! scope: [`ScopeHandle::report`](crate::ScopeHandle::report).
 
 mod closure;
 mod findings;

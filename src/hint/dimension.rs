@@ -109,7 +109,7 @@ mod tests {
     fn a_reset_counts_only_of_what_ran_out() {
         let [full, empty, long] = [(9, 99), (0, 5), (0, 50)]
             .map(|(left, reset)| dimension(Remaining::Units(left), reset));
-        assert_eq!(wait(&[full.clone()]), None);
+        assert_eq!(wait(std::slice::from_ref(&full)), None);
         assert_eq!(wait(&[full.clone(), empty.clone()]), Some(5));
         assert_eq!(wait(&[full, long, empty]), Some(50));
     }

@@ -18,7 +18,7 @@ use super::{
     flight::Word,
     hints::HintCounts,
     pause::Answer,
-    queue::{Ask, Costs, Grant, Queue, Waiter, WaiterId},
+    queue::{Ask, Costs, Grant, Probe, Queue, Waiter, WaiterId},
     registry::Common,
     tally::Meter,
 };
@@ -108,9 +108,8 @@ pub(super) enum Admission {
 pub(super) struct Sent {
     pub(super) at: Instant,
     pub(super) epoch: u64,
-    /// The levels, counted from the leaf, at which it is the probe.
-    pub(super) probes: u8,
-    /// Those at which it had been waiting for the gate to open.
+    pub(super) probe: Probe,
+    /// The levels at which it had been waiting for the gate to open.
     pub(super) waited: u8,
 }
 
@@ -175,6 +174,7 @@ impl Tree {
         let policy = &scope.root.common.policy;
         let mut grant = Grant {
             epoch: scope.root.word.read().epoch(),
+            probe: Probe::new(now),
             ..Grant::default()
         };
         let mut wait = None;
@@ -213,7 +213,7 @@ impl Tree {
                         at: Instant::NEVER,
                     });
                 }
-                Answer::Probe => grant.probes |= 1 << i,
+                Answer::Probe => grant.probe.choose(i),
                 Answer::Open => {}
             }
             if i == 0 && ask.pays && !awake.budget.has(now) {
@@ -252,7 +252,7 @@ impl Tree {
             };
             // A probe pays by the pause: after it the bucket is empty.
             if taken.is_ok()
-                && grant.probes & (1 << i) == 0
+                && grant.probe.at(i).is_none()
                 && let Some(pace) = &mut awake.pace
             {
                 taken = pace.take(now, costs.requests);
@@ -305,11 +305,12 @@ impl Tree {
             if let Some(served) = window {
                 awake.tally.window(served);
             }
-            if grant.probes & (1 << i) == 0 {
-                awake.gate.let_go(now);
-            } else {
-                let lease = now + awake.lease(policy);
-                awake.gate.probe_sent(lease);
+            match grant.probe.at(i) {
+                None => awake.gate.let_go(now),
+                Some(chosen) => {
+                    let lease = now + awake.lease(policy);
+                    awake.gate.probe_chosen(chosen, lease);
+                }
             }
             if i == 0 {
                 awake.budget.attempts(now, 1);
@@ -328,8 +329,8 @@ impl Tree {
         scope.count_unsent();
         for (i, level) in scope.path().enumerate() {
             if let Some(awake) = self.awake(level) {
-                if grant.probes & (1 << i) != 0 {
-                    awake.gate.probe_withdrawn();
+                if let Some(chosen) = grant.probe.at(i) {
+                    awake.gate.probe_withdrawn(chosen);
                 }
                 if awake.driver.running {
                     after.changed.push(Arc::clone(level));

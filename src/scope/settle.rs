@@ -9,7 +9,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Refusal, Scope,
+    Policy, Refusal, Scope,
     after::After,
     awake::Awake,
     believe::Refused,
@@ -95,7 +95,7 @@ impl Scope {
                 None
             }
             Ruling::Neutral => {
-                tree.learnt_nothing(self, sent, now, Some(now - sent.at), None);
+                tree.learnt_nothing(self, sent, now, Some(now - sent.at), None, &mut after);
                 None
             }
             Ruling::Throttled(throttle) => {
@@ -109,7 +109,7 @@ impl Scope {
                 Some(tree.throttled(self, sent, call, throttle, now, &mut after, &mut told))
             }
             Ruling::Exhausted(exhausted) => {
-                tree.exhausted(self, sent, exhausted, now, &mut told);
+                tree.exhausted(self, sent, exhausted, now, &mut after, &mut told);
                 None
             }
         };
@@ -133,12 +133,16 @@ impl Scope {
 
     /// An attempt was sent, and its outcome will never be known.
     pub(super) fn lost(self: &Arc<Self>, sent: &Sent) {
-        if sent.probes == 0 {
+        if sent.probe.is_none() {
             return;
         }
         let now = self.root.common.clock.now();
-        self.root.lock().learnt_nothing(self, sent, now, None, None);
-        self.path().for_each(|level| level.changed.notify_one());
+        let mut after = After::default();
+        let mut tree = self.root.lock();
+        tree.learnt_nothing(self, sent, now, None, None, &mut after);
+        drop(tree);
+        // Nobody began to wait, so that no driver is started.
+        let _ = after.run();
     }
 
     /// When the turn of a call would come at the earliest.
@@ -199,8 +203,9 @@ impl Tree {
             if !stale && awake.gate.accepted() {
                 awake.resume(now);
                 after.opened.push(Arc::clone(level));
-            } else if stale && sent.probes & (1 << i) != 0 {
-                awake.gate.probe_withdrawn();
+            } else if let Some(chosen) = sent.probe.at(i) {
+                awake.gate.probe_withdrawn(chosen);
+                after.changed.push(Arc::clone(level));
             }
             let in_flight = level.in_flight();
             let attempt = Attempt::new(sent.at, now, Ended::Accepted)
@@ -226,6 +231,7 @@ impl Tree {
         now: Instant,
         head_took: Option<Duration>,
         save: Option<usize>,
+        after: &mut After,
     ) {
         for (i, level) in scope.path().enumerate() {
             let Some(awake) = self.awake(level) else {
@@ -234,8 +240,12 @@ impl Tree {
             if let Some(took) = head_took {
                 awake.head_took(took);
             }
-            if save != Some(i) && sent.probes & (1 << i) != 0 {
-                awake.gate.probe_failed(now, &scope.root.common.policy);
+            if save != Some(i)
+                && let Some(chosen) = sent.probe.at(i)
+            {
+                let policy = &scope.root.common.policy;
+                awake.gate.probe_failed(chosen, now, policy);
+                after.changed.push(Arc::clone(level));
             }
         }
     }
@@ -258,7 +268,8 @@ impl Tree {
         let height = scope.height(throttle.level);
         let first = !matches!(call.stage, Stage::Rest { .. });
         if first {
-            self.learnt_nothing(scope, sent, now, Some(now - sent.at), Some(height));
+            let took = Some(now - sent.at);
+            self.learnt_nothing(scope, sent, now, took, Some(height), after);
             for level in scope.path() {
                 if let Some(node) = self.node(level) {
                     node.throttled += 1;
@@ -283,13 +294,16 @@ impl Tree {
         let Some(awake) = node.awake.as_deref_mut() else {
             return nothing;
         };
-        let was_probe = sent.probes & (1 << height) != 0;
+        let probe = sent.probe.at(height);
+        if probe.is_some() {
+            after.changed.push(Arc::clone(level));
+        }
         let asked = throttle.hint.as_ref().map(Hint::wait);
         let poisoned = awake.is_poisoned(call.number, call.before);
         awake.note_throttle(sent.epoch, call.number);
         if poisoned {
-            if was_probe {
-                awake.gate.probe_failed(now, policy);
+            if let Some(chosen) = probe {
+                awake.gate.probe_failed(chosen, now, policy);
             }
             let wait = asked.unwrap_or_default().max(awake.gate.backoff(policy));
             let not_before = now + wait;
@@ -317,7 +331,7 @@ impl Tree {
             scope.root.word.limit();
             // As long as others are served, a slot will come free, and that is
             // all there is to wait for.
-            if asked.is_none() && in_flight > 1 && !was_probe && first {
+            if asked.is_none() && in_flight > 1 && probe.is_none() && first {
                 if let Some(pace) = &mut awake.pace {
                     pace.on_attempt(&attempt);
                 }
@@ -330,8 +344,8 @@ impl Tree {
             }
         }
         let mut pause = None;
-        if was_probe {
-            awake.gate.probe_withdrawn();
+        if let Some(chosen) = probe {
+            awake.gate.probe_withdrawn(chosen);
         }
         if stale {
             // It was refused by the server as it was before the pause: it may
@@ -378,7 +392,7 @@ impl Tree {
                 probe: decision.probe,
                 early: awake.early_probe(now, until, policy),
             };
-            close(awake, now, asked);
+            close(awake, now, asked, policy);
             if !stale && decision.reason.overrides() && call.stage != Stage::Meanwhile {
                 node.hints
                     .get_or_insert_default()
@@ -408,49 +422,57 @@ impl Tree {
         sent: &Sent,
         exhausted: &Exhausted,
         now: Instant,
+        after: &mut After,
         told: &mut Option<Told>,
     ) {
         let policy = &scope.root.common.policy;
         let named = exhausted.level.map(|level| scope.height(level));
         // Under a bare host one key's empty account must not stop all tenants.
         let height = named.or_else(|| scope.credential());
-        self.learnt_nothing(scope, sent, now, Some(now - sent.at), height);
-        let Some(level) = height.and_then(|height| scope.path().nth(height)) else {
+        let took = Some(now - sent.at);
+        self.learnt_nothing(scope, sent, now, took, height, after);
+        let Some(height) = height else {
             return;
         };
+        let level = scope.path().nth(height).unwrap_or(scope);
         self.wake(level, now);
         let Some(node) = self.node(level) else {
             return;
         };
+        let Some(awake) = node.awake.as_deref_mut() else {
+            return;
+        };
+        if let Some(chosen) = sent.probe.at(height) {
+            awake.gate.probe_withdrawn(chosen);
+            after.changed.push(Arc::clone(level));
+        }
         if sent.epoch < node.epoch {
             return;
         }
         node.epoch = scope.root.word.next_epoch();
-        if let Some(awake) = node.awake.as_deref_mut() {
-            let wait = exhausted.resets.as_ref().map_or(Duration::MAX, Hint::wait);
-            awake.gate.probe_withdrawn();
-            awake.gate.throttled(now, node.epoch);
-            let until = now + wait;
-            let asked = Asked {
-                until,
-                cause: Cause::Exhausted,
-                ban: false,
-                probe: true,
-                early: awake.early_probe(now, until, policy),
-            };
-            close(awake, now, asked);
-            *told = Some(Told {
-                scope: Arc::clone(level),
-                wait,
-                decision: None,
-            });
-        }
+        awake.gate.throttled(now, node.epoch);
+        let wait = exhausted.resets.as_ref().map_or(Duration::MAX, Hint::wait);
+        // It is money that is spent: a wait of zero makes no hot loop either.
+        let until = now + wait.max(awake.gate.least(policy));
+        let asked = Asked {
+            until,
+            cause: Cause::Exhausted,
+            ban: false,
+            probe: true,
+            early: awake.early_probe(now, until, policy),
+        };
+        close(awake, now, asked, policy);
+        *told = Some(Told {
+            scope: Arc::clone(level),
+            wait,
+            decision: None,
+        });
     }
 }
 
 /// Closes the gate, and tells the law.
-pub(super) fn close(awake: &mut Awake, now: Instant, asked: Asked) {
-    let until = awake.gate.pause(now, asked);
+pub(super) fn close(awake: &mut Awake, now: Instant, asked: Asked, policy: &Policy) {
+    let until = awake.gate.pause(now, asked, policy);
     if let Some(pace) = &mut awake.pace {
         pace.pause(now, until);
     }

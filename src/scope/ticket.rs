@@ -10,7 +10,7 @@ use std::{
 use super::{
     Scope, Slot,
     cell::{Admission, Sent},
-    queue::{Ask, Costs, Grant, Place, WaiterId},
+    queue::{Ask, Costs, Grant, Place, Probe, WaiterId},
     settle::{Stage, Throttled},
     wait::Queued,
 };
@@ -307,7 +307,7 @@ impl Ticket {
         self.hold = Hold::Flight(Sent {
             at,
             epoch: word.epoch(),
-            probes: 0,
+            probe: Probe::default(),
             waited: 0,
         });
         self.note_sent();
@@ -395,7 +395,7 @@ impl Ticket {
         self.hold = Hold::Flight(Sent {
             at: self.clock().now(),
             epoch,
-            probes: grant.probes,
+            probe: grant.probe,
             waited: grant.waited,
         });
         self.note_sent();
@@ -467,7 +467,7 @@ impl Ticket {
             if !throttled.stale {
                 sent.epoch = throttled.epoch;
             }
-            sent.probes = 0;
+            sent.probe = Probe::default();
             self.stage = Stage::Rest {
                 free: throttled.free,
             };

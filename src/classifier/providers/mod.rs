@@ -32,9 +32,9 @@
 //! Its profile is taken by name, and told the hosts:
 //!
 //! ```
-//! use tower_retry_after::classifier::{Classifier, HttpClassifier, providers};
+//! use tower_retry_after::classifier::{Classifier, HttpClassifier, providers::catalog};
 //!
-//! let classifier = providers::gitlab()
+//! let classifier = catalog::gitlab()
 //!     .host("git.acme.test")
 //!     .or(HttpClassifier::new().providers());
 //! # let _ = classifier;
@@ -44,7 +44,7 @@
 //!
 //! See the example of [`Profile`].
 
-mod catalog;
+pub mod catalog;
 mod host;
 mod judge;
 mod profile;
@@ -56,9 +56,8 @@ use std::sync::LazyLock;
 
 use http::{StatusCode, Uri, response::Parts};
 
-use self::{catalog::problem, host::Hosts, profile::media_type};
+use self::{host::Hosts, profile::media_type};
 pub use self::{
-    catalog::*,
     profile::Profile,
     quota::QuotaFields,
     rule::{Meaning, Test, code, status},
@@ -67,7 +66,8 @@ pub use self::{
 use super::{Classifier, HttpClassifier, Or, Phase, Receipt};
 use crate::verdict::Verdict;
 
-/// The profile called `name`, as the table above spells it.
+/// The profile called `name`, as its own [name](Profile::name) is spelt:
+/// `github`, `google-json`.
 pub fn named(name: &str) -> Option<Profile> {
     let mut profiles = KNOWN.profiles.iter();
     profiles.find(|profile| profile.name() == name).cloned()
@@ -149,7 +149,7 @@ impl Known {
         Self {
             profiles,
             hosts,
-            problem: problem(),
+            problem: catalog::problem(),
         }
     }
 

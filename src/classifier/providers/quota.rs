@@ -206,7 +206,7 @@ impl QuotaFields {
             None => (limit, span(&self.windows).or(self.window)),
         };
         let told = limit.is_some() || remaining != Remaining::Untold || reset.is_some();
-        told.then(|| Dimension {
+        told.then_some(Dimension {
             name: Some(name),
             limit,
             remaining,

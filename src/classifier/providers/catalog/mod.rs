@@ -1,5 +1,8 @@
 //! One short declaration for each service.
 //!
+//! The documentation of each says which hosts it is for, and where its facts
+//! come from.
+//!
 //! A rule with a code comes before one with a status, and a hard quota before
 //! a limit by the minute, for one answer may tell of both.
 
@@ -37,7 +40,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// All profiles.
-pub(super) fn all() -> Vec<Profile> {
+pub fn all() -> Vec<Profile> {
     vec![
         airtable(),
         amazon_sp_api(),
