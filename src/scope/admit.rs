@@ -60,7 +60,7 @@ where
 {
     /// Calls `inner`, which is ready, if the call may pass at once; else gives
     /// up its readiness and waits.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn call(inner: &mut S, mut scoped: Scoped<Req>, want: Want) -> Self {
         match scoped.ticket.pass(want) {
             Ok(true) => Self {
