@@ -15,6 +15,7 @@
 //!
 //! What became of the call is told in an [`Outcome`](crate::Outcome).
 
+mod between;
 mod future;
 mod head;
 

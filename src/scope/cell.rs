@@ -16,6 +16,7 @@ use super::{
     awake::{Awake, Pace},
     driver,
     flight::Word,
+    forecast::closed,
     hints::HintCounts,
     pause::Answer,
     queue::{Ask, Costs, Grant, Probe, Queue, Waiter, WaiterId},
@@ -350,59 +351,6 @@ impl Tree {
         })
     }
 
-    /// When a call's turn would come at the earliest.
-    ///
-    /// # Errors
-    ///
-    /// Returns a refusal if that is too late for the call, or if too many wait.
-    pub(super) fn forecast(
-        &mut self,
-        scope: &Arc<Scope>,
-        ask: &Ask,
-        now: Instant,
-    ) -> Result<Instant, Refusal> {
-        let policy = &scope.root.common.policy;
-        let mut turn = now;
-        if let Some(awake) = self.awake(scope)
-            && ask.pays
-            && !awake.budget.has(now)
-        {
-            return Err(Refusal::new(ErrorKind::Budget, None));
-        }
-        for level in scope.path() {
-            let Some(awake) = self.awake(level) else {
-                continue;
-            };
-            if let Answer::Refuse {
-                until, exhausted, ..
-            } = awake.gate.ask(now, policy)
-            {
-                return Err(closed(now, until, exhausted));
-            }
-            let opens = awake.gate.closed_until().unwrap_or(now).max(now);
-            // Who came before those that wait does not wait for all of them.
-            let last = awake.queue.last().is_none_or(|last| last < ask.place);
-            let ahead = if last { awake.queue.waiting() } else { 0 };
-            let queued = match &mut awake.pace {
-                Some(pace) => pace.least_wait(now, ahead),
-                None => std::time::Duration::ZERO,
-            };
-            let then = opens + queued;
-            // A pause has its own bound; this one is for what comes after it.
-            if ask.deadline == Instant::NEVER && queued > policy.max_pause {
-                return Err(Refusal::new(ErrorKind::QueueFull, Some(then - now)));
-            }
-            if awake.queue.len() >= policy.max_waiters {
-                return Err(Refusal::new(ErrorKind::QueueFull, Some(then - now)));
-            }
-            turn = turn.max(then);
-        }
-        if turn >= ask.deadline {
-            return Err(Refusal::new(ErrorKind::Deadline, Some(turn - now)));
-        }
-        Ok(turn)
-    }
-
     /// Lets waiter `id` stand at its node, and sees that the driver looks.
     pub(super) fn stand(&mut self, id: WaiterId, now: Instant, after: &mut After) {
         let Some(waiter) = self.waiters.get(id) else {
@@ -441,14 +389,5 @@ impl Tree {
 
     pub(super) fn queue(&mut self, node: usize) -> Option<&mut Queue> {
         Some(&mut self.nodes.get_mut(node)?.awake.as_deref_mut()?.queue)
-    }
-}
-
-/// A refusal by a gate that stays closed.
-fn closed(now: Instant, until: Instant, exhausted: bool) -> Refusal {
-    match (exhausted, until) {
-        (true, Instant::NEVER) => Refusal::new(ErrorKind::Exhausted, None),
-        (true, _) => Refusal::new(ErrorKind::Exhausted, Some(until - now)),
-        (false, _) => Refusal::new(ErrorKind::Paused, Some(until - now)),
     }
 }
