@@ -75,7 +75,7 @@ pub(super) fn judge(head: &Parts, at: &Receipt<'_>) -> Verdict {
 
 /// Whether an answer has none of the fields that are read here, as most have:
 /// one pass over the names costs less than to look up each field.
-fn is_silent(headers: &HeaderMap) -> bool {
+pub(super) fn is_silent(headers: &HeaderMap) -> bool {
     !headers
         .keys()
         .any(|name| name == RETRY_AFTER || name.as_str().starts_with("ratelimit"))

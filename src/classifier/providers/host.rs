@@ -1,7 +1,6 @@
 //! The hosts that a profile is for.
 
-use std::collections::HashMap;
-
+use hashbrown::HashMap;
 use http::Uri;
 
 use super::source::Text;

@@ -60,6 +60,9 @@ impl<'a> Judge<'a> {
 
     /// What the first rule that holds says.
     fn meaning(&self) -> Option<&'a Meaning> {
+        if !self.profile.rules_on(self.answer) {
+            return None;
+        }
         let holds = |(test, _): &&(Test, Meaning)| test.holds(self.answer, &self.profile.codes);
         self.profile
             .rules
@@ -74,8 +77,11 @@ impl<'a> Judge<'a> {
             fields.read(self.answer, clock, &mut dimensions);
         }
         let headers = &self.answer.head.headers;
-        for fields in self.profile.fields.iter().chain([&RateLimitFields::DRAFT]) {
+        for fields in &self.profile.fields {
             dimensions.extend(fields.read(headers, clock));
+        }
+        if !http::is_silent(headers) {
+            dimensions.extend(RateLimitFields::DRAFT.read(headers, clock));
         }
         for dimension in &mut dimensions {
             if dimension.remaining == Remaining::Untold && self.is_violated(dimension) {

@@ -57,6 +57,7 @@ pub struct Profile {
     pub(super) fields: Vec<RateLimitFields>,
     pub(super) violated: Vec<Source>,
     successes: Vec<Text>,
+    success_heads: bool,
 }
 
 /// Where a wait stands.
@@ -92,6 +93,7 @@ impl Profile {
             fields: Vec::new(),
             violated: Vec::new(),
             successes: Vec::new(),
+            success_heads: false,
         }
     }
 
@@ -211,6 +213,13 @@ impl Profile {
         self
     }
 
+    /// Has rules applied to the heads of successes as well, for a service that
+    /// refuses with a 200 and says so in a header field.
+    pub fn success_heads(mut self) -> Self {
+        self.success_heads = true;
+        self
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
@@ -220,6 +229,12 @@ impl Profile {
     fn is_for(&self, requested: Option<&Uri>) -> bool {
         let is_at = |host: &Host| requested.is_some_and(|uri| host.matches(uri));
         self.hosts.is_empty() || self.hosts.iter().any(is_at)
+    }
+
+    /// Whether `answer` is one that rules apply to: a success only where it is
+    /// known to refuse now and then.
+    pub(super) fn rules_on(&self, answer: &Answer<'_>) -> bool {
+        self.success_heads || answer.body.is_some() || answer.head.status.as_u16() >= 400
     }
 
     /// Whether the body of an answer may say more than its head.

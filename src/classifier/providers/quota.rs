@@ -60,9 +60,9 @@ impl QuotaFields {
 
     /// The three header fields that many services have: limit, remaining, and
     /// reset in `unit`.
-    pub fn headers(
+    pub fn headers<T: Into<Text>>(
         name: impl Into<Text>,
-        [limit, remaining, reset]: [&str; 3],
+        [limit, remaining, reset]: [T; 3],
         unit: Unit,
     ) -> Self {
         Self::new(name)

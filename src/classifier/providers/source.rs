@@ -53,6 +53,8 @@ impl<'a> Answer<'a> {
 /// counts.
 #[derive(Clone, Debug)]
 pub struct Source {
+    /// What it is called where a hint is read from it.
+    name: Text,
     place: Place,
     cuts: Vec<Cut>,
 }
@@ -77,8 +79,9 @@ enum Cut {
 }
 
 /// A header field, by its name.
-pub fn header(name: &str) -> Source {
-    Place::Header(name.parse().ok()).into()
+pub fn header(name: impl Into<Text>) -> Source {
+    let name = name.into();
+    Source::new(Place::Header(name.parse().ok()), name)
 }
 
 /// Members of a JSON body, by a JSON pointer (RFC 6901) in which `*` stands for
@@ -87,36 +90,35 @@ pub fn header(name: &str) -> Source {
 /// If the body is an array, the pointer holds for its elements too: some APIs
 /// wrap the same error in one now and then. Strings, numbers and booleans are values; `null` is none.
 pub fn json(pointer: &str) -> Source {
-    Place::Json(Pointer::new(pointer)).into()
+    Source::new(Place::Json(Pointer::new(pointer)), pointer.to_owned())
 }
 
 /// The body as text.
 pub fn text() -> Source {
-    Place::Text.into()
+    Source::new(Place::Text, "body")
 }
 
 /// The status of the answer, for services that have no other code.
 pub fn status_code() -> Source {
-    Place::Status.into()
+    Source::new(Place::Status, "status")
 }
 
 /// The value of the field at hand, see [`QuotaFields::each`].
 ///
 /// [`QuotaFields::each`]: super::QuotaFields::each
 pub fn value() -> Source {
-    Place::AtHand.into()
+    Source::new(Place::AtHand, "field")
 }
 
-impl From<Place> for Source {
-    fn from(place: Place) -> Self {
+impl Source {
+    fn new(place: Place, name: impl Into<Text>) -> Self {
         Self {
+            name: name.into(),
             place,
             cuts: Vec::new(),
         }
     }
-}
 
-impl Source {
     /// The members of a header field that holds JSON, as by [`json`].
     #[must_use]
     pub fn json(mut self, pointer: &str) -> Self {
@@ -149,17 +151,8 @@ impl Source {
         self
     }
 
-    /// What it is called where a hint is read from it.
     pub(super) fn name(&self) -> Text {
-        match &self.place {
-            Place::Status => "status".into(),
-            Place::Header(name) | Place::HeaderJson(name, _) => name
-                .as_ref()
-                .map_or(Text::from(""), |name| name.as_str().to_owned().into()),
-            Place::Json(pointer) => pointer.to_string().into(),
-            Place::Text => "body".into(),
-            Place::AtHand => "field".into(),
-        }
+        self.name.clone()
     }
 
     /// Whether it stands in the body.
@@ -225,12 +218,6 @@ impl Pointer {
             let mut items = value.as_array()?.iter();
             items.find_map(|item| walk(&self.0, item, read))
         })
-    }
-}
-
-impl std::fmt::Display for Pointer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|step| write!(f, "/{step}"))
     }
 }
 

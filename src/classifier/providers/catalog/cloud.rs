@@ -84,7 +84,7 @@ pub fn msgraph() -> Profile {
 /// <https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling>.
 pub fn azure_resource_manager() -> Profile {
     let remaining = |of| {
-        let field = header(&format!("x-ms-ratelimit-remaining-{of}"));
+        let field = header(format!("x-ms-ratelimit-remaining-{of}"));
         QuotaFields::new(of).remaining(field)
     };
     Profile::new("azure-resource-manager")

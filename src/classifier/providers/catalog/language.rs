@@ -48,9 +48,9 @@ fn openai_like(name: &'static str) -> Profile {
 
 fn openai_quota(name: &'static str) -> QuotaFields {
     QuotaFields::new(name)
-        .limit(header(&format!("x-ratelimit-limit-{name}")))
-        .remaining(header(&format!("x-ratelimit-remaining-{name}")))
-        .reset(header(&format!("x-ratelimit-reset-{name}")), Unit::Duration)
+        .limit(header(format!("x-ratelimit-limit-{name}")))
+        .remaining(header(format!("x-ratelimit-remaining-{name}")))
+        .reset(header(format!("x-ratelimit-reset-{name}")), Unit::Duration)
 }
 
 /// `*.openai.azure.com`: the same fields, but resets in plain seconds, in two
@@ -58,8 +58,8 @@ fn openai_quota(name: &'static str) -> QuotaFields {
 pub fn azure_openai() -> Profile {
     let quota = |name| {
         openai_quota(name)
-            .reset(header(&format!("x-ratelimit-reset-{name}")), Unit::Seconds)
-            .reset(header(&format!("x-rate-limit-reset-{name}")), Unit::Seconds)
+            .reset(header(format!("x-ratelimit-reset-{name}")), Unit::Seconds)
+            .reset(header(format!("x-rate-limit-reset-{name}")), Unit::Seconds)
     };
     openai_like("azure-openai")
         .hosts([
@@ -86,10 +86,10 @@ pub fn azure_openai() -> Profile {
 pub fn anthropic() -> Profile {
     let quota = |name| {
         QuotaFields::new(name)
-            .limit(header(&format!("anthropic-ratelimit-{name}-limit")))
-            .remaining(header(&format!("anthropic-ratelimit-{name}-remaining")))
+            .limit(header(format!("anthropic-ratelimit-{name}-limit")))
+            .remaining(header(format!("anthropic-ratelimit-{name}-remaining")))
             .reset(
-                header(&format!("anthropic-ratelimit-{name}-reset")),
+                header(format!("anthropic-ratelimit-{name}-reset")),
                 Unit::Timestamp,
             )
     };
@@ -129,8 +129,8 @@ pub fn mistral() -> Profile {
         .code(json("/type"))
         .wait(header("retry-after-ms"), Unit::Millis);
     for (unit, (span, window)) in pairs.into_iter().flatten() {
-        let limit = header(&format!("x-ratelimit-limit-{unit}-{span}"));
-        let remaining = header(&format!("x-ratelimit-remaining-{unit}-{span}"));
+        let limit = header(format!("x-ratelimit-limit-{unit}-{span}"));
+        let remaining = header(format!("x-ratelimit-remaining-{unit}-{span}"));
         let quota = QuotaFields::new(unit)
             .limit(limit.clone())
             .remaining(remaining);

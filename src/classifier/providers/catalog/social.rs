@@ -97,7 +97,7 @@ pub fn x() -> Profile {
         "x-rate-limit-reset",
     ];
     let daily = |of| {
-        let field = |part| header(&format!("x-{of}-limit-24hour-{part}"));
+        let field = |part| header(format!("x-{of}-limit-24hour-{part}"));
         QuotaFields::new(of)
             .limit(field("limit"))
             .remaining(field("remaining"))

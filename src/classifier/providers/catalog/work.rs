@@ -48,7 +48,7 @@ pub fn airtable() -> Profile {
 /// A day ends at midnight in the account's own zone, which no field says.
 pub fn hubspot() -> Profile {
     let fields =
-        |of: &str| ["", "-remaining"].map(|part| header(&format!("x-hubspot-ratelimit{of}{part}")));
+        |of: &str| ["", "-remaining"].map(|part| header(format!("x-hubspot-ratelimit{of}{part}")));
     let [daily, daily_left] = fields("-daily");
     let rolling = Duration::from_secs(10);
     let secondly = Duration::from_secs(1);
@@ -150,6 +150,7 @@ pub fn wikimedia() -> Profile {
         .code(json("/errors/*/code"))
         .rule(code(["maxlag"]), Meaning::OVERLOADED)
         .rule(code(["ratelimited"]), RATE_LIMITED)
+        .success_heads()
         .rule(status([429]), RATE_LIMITED)
         .request_id(header("x-request-id"))
 }
