@@ -75,6 +75,13 @@ impl Raw {
     pub(crate) const MOST: usize = 64;
 
     pub(crate) fn new(bytes: &[u8]) -> Self {
+        let is_plain = |b: &u8| matches!(b, b' '..=b'~') && !matches!(b, b'"' | b'\'' | b'\\');
+        if bytes.len() <= Self::MOST
+            && bytes.iter().all(is_plain)
+            && let Ok(text) = str::from_utf8(bytes)
+        {
+            return Self(text.into());
+        }
         let mut text = String::new();
         for byte in bytes {
             let escaped = std::ascii::escape_default(*byte);
