@@ -94,7 +94,9 @@ async fn without_http() -> Result<(), BoxError> {
     while let Some(answer) = callers.join_next().await {
         println!("  {}", answer??);
     }
-    println!("  {:?}", scopes.get("words").snapshot());
+    let seen = scopes.get("words").snapshot();
+    let (sent, throttled, paused) = (seen.sent, seen.throttled, seen.paused);
+    println!("  {sent} sent, {throttled} of them throttled, {paused:.1?} of pause");
     Ok(())
 }
 
