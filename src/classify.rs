@@ -136,6 +136,9 @@ where
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
+    // A call is hundreds of bytes, and each function that is not inlined on its
+    // way moves it once more.
+    #[inline(always)]
     fn call(&mut self, scoped: Scoped<Request<B>>) -> Self::Future {
         let Scoped {
             mut request,

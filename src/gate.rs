@@ -86,6 +86,9 @@ where
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
+    // A call is hundreds of bytes, and each function that is not inlined on its
+    // way moves it once more.
+    #[inline(always)]
     fn call(&mut self, scoped: Scoped<Req>) -> Self::Future {
         ResponseFuture::call(&mut self.inner, scoped, Want::Pause)
     }

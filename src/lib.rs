@@ -98,7 +98,7 @@ pub use self::{
     cost::Cost,
     error::{BoxError, Error, ErrorKind},
     gate::{Gate, GateLayer},
-    law::{Aimd, Fixed},
+    law::{Aimd, Fixed, Learned},
     outcome::{Outcome, OutcomeHandle, Reason},
     rate::{Rate, RateLayer},
     resolve::{Resolve, ResolveLayer},

@@ -129,10 +129,11 @@ impl Clock {
 
     /// Where tokio's timers stand for `at`.
     pub(crate) fn timer(&self, at: Instant) -> tokio::time::Instant {
-        // Farther than thirty years is what tokio itself calls far away.
+        // Thirty years from now are what tokio itself calls far away.
         const FAR: Duration = Duration::from_secs(86_400 * 365 * 30);
-        let wait = Duration::from_nanos(at.0).min(FAR);
-        self.origin.checked_add(wait).unwrap_or(self.origin)
+        let at = (at < Instant::NEVER).then(|| Duration::from_nanos(at.0));
+        let at = at.and_then(|at| self.origin.checked_add(at));
+        at.unwrap_or_else(|| tokio::time::Instant::now() + FAR)
     }
 }
 

@@ -176,19 +176,29 @@ async fn a_post_is_repeated_when_it_is_marked_and_not_otherwise() {
 
 // ===== responses =====
 
+/// `data` in chunks that are not sent all at once.
+fn dripping(data: Bytes) -> Answer {
+    let chunks: Vec<_> = data
+        .chunks(1_009)
+        .map(|chunk| data.slice_ref(chunk))
+        .collect();
+    let frames = stream::iter(chunks).then(|chunk| async {
+        tokio::task::yield_now().await;
+        Ok(Frame::data(chunk))
+    });
+    Answer::new(StreamBody::new(frames))
+}
+
 #[tokio::test]
 async fn the_connection_of_a_refused_call_is_used_again() {
-    for length in [0, 9, 10_000] {
+    for length in [0, 9, 60_000] {
         let server = Server::start(Version::HTTP_11, move |nth| match nth {
-            0 => Act::Answer(StatusCode::TOO_MANY_REQUESTS, full(bytes(length))),
+            0 => Act::Answer(StatusCode::TOO_MANY_REQUESTS, dripping(bytes(length))),
             _ => once(nth),
         })
         .await;
-        let response = send(
-            client(Version::HTTP_11, layer()),
-            post(&server, Full::from("x")),
-        )
-        .await;
+        let request = post(&server, Full::from("x"));
+        let response = send(client(Version::HTTP_11, layer()), request).await;
         assert_eq!(response.status(), 200);
         assert_eq!(server.connections(), 1, "{length}");
     }

@@ -14,10 +14,11 @@ mod aimd;
 mod bucket;
 mod concurrency;
 mod fixed;
+mod learned;
 
 use std::{fmt, time::Duration};
 
-pub use self::{aimd::Aimd, fixed::Fixed};
+pub use self::{aimd::Aimd, fixed::Fixed, learned::Learned};
 pub(crate) use self::{bucket::Bucket, concurrency::Concurrency};
 use crate::{time::Instant, verdict::ThrottleKind};
 

@@ -12,12 +12,14 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use tokio::time::Sleep;
 use tower_service::Service;
 
-use super::head::HeadCopy;
+use super::{
+    between::{Between, Drain, Fallback},
+    head::HeadCopy,
+};
 use crate::{
-    body::{Kept, Peek, ResponseBody},
+    body::{Kept, ResponseBody},
     error::{BoxError, Error, ErrorKind},
     observe::{self, Refused},
     outcome::{Outcome, OutcomeHandle, Progress, Reason},
@@ -30,7 +32,7 @@ use crate::{
 /// How long a refused answer's body is drained at most.
 const DRAIN: Duration = Duration::from_secs(5);
 
-type Answer<RB> = Classified<Response<ResponseBody<RB>>>;
+pub(super) type Answer<RB> = Classified<Response<ResponseBody<RB>>>;
 
 pin_project! {
     /// The response future of [`Retry`](super::Retry).
@@ -78,30 +80,6 @@ impl<S, B> Again<S, B> {
             body,
         }
     }
-}
-
-/// A call between two attempts.
-struct Between<B, RB: Body> {
-    /// The refused answer, while it is drained.
-    drain: Option<(Drain<RB>, Pin<Box<Sleep>>)>,
-    /// The wait of a call that is paused alone.
-    pause: Option<Pin<Box<Sleep>>>,
-    /// Ends the call at its deadline.
-    timer: Option<Pin<Box<Sleep>>>,
-    next: Option<(Request<B>, Ticket)>,
-}
-
-struct Drain<RB: Body> {
-    peek: Peek<RB>,
-    head: http::response::Parts,
-    verdict: Verdict,
-    progress: Arc<Progress>,
-}
-
-/// The answer that a call falls back on which is refused while it waits.
-struct Fallback<RB: Body> {
-    answer: Answer<RB>,
-    progress: Arc<Progress>,
 }
 
 /// What an [`OutcomeHandle`] is told when the call ends, or is dropped.
@@ -296,62 +274,6 @@ fn reason(refusal: &Error) -> Reason {
         ErrorKind::Exhausted => Reason::Exhausted,
         ErrorKind::Budget => Reason::Budget,
         _ => Reason::Refused,
-    }
-}
-
-impl<B, RB> Between<B, RB>
-where
-    RB: Body<Data = Bytes>,
-{
-    /// Drains the refused answer, and waits alone if the call has to.
-    ///
-    /// An error says that the deadline has passed.
-    fn poll_wait(
-        &mut self,
-        cx: &mut Context<'_>,
-        fallback: &mut Option<Box<Fallback<RB>>>,
-    ) -> Poll<Result<(), Error>> {
-        if let Some((drain, limit)) = &mut self.drain {
-            let drained = Pin::new(&mut drain.peek).poll(cx).is_ready();
-            if !drained && limit.as_mut().poll(cx).is_pending() && !self.is_late(cx) {
-                return Poll::Pending;
-            }
-            if let Some((drain, _)) = self.drain.take()
-                && drain.peek.is_whole()
-            {
-                let Drain {
-                    peek,
-                    head,
-                    verdict,
-                    progress,
-                } = drain;
-                let answer = Classified {
-                    response: Response::from_parts(head, peek.into_body()),
-                    verdict,
-                    ticket: None,
-                };
-                *fallback = Some(Box::new(Fallback { answer, progress }));
-            }
-        }
-        if self.is_late(cx) {
-            let refused = |(_, ticket): &(_, Ticket)| ticket.refuse(ErrorKind::Deadline, None);
-            if let Some(error) = self.next.as_ref().map(refused) {
-                return Poll::Ready(Err(error));
-            }
-        }
-        if let Some(pause) = &mut self.pause {
-            ready!(pause.as_mut().poll(cx));
-            self.pause = None;
-            if let Some((_, ticket)) = &mut self.next {
-                ticket.resume_alone();
-            }
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
-        let timer = self.timer.as_mut();
-        timer.is_some_and(|timer| timer.as_mut().poll(cx).is_ready())
     }
 }
 

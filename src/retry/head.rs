@@ -7,7 +7,7 @@
 //! and a reference count for each value; one buffer is one allocation and a
 //! copy.
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::{Buf, Bytes};
 use http::{
     Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version,
     uri::{Authority, PathAndQuery, Scheme},
@@ -23,26 +23,25 @@ use http::{
 /// mark.
 #[derive(Debug)]
 pub(crate) struct HeadCopy {
-    fields: Box<[u8]>,
+    fields: Vec<u8>,
     version: Version,
     headers: usize,
     extensions: Extensions,
 }
 
-/// The length of a field and its mark.
-const PREFIX: usize = size_of::<u64>();
+/// What a field takes up as a rule, its length included. To guess and seldom
+/// grow costs less than to look at every field twice.
+const FIELD: usize = 32;
 
 impl HeadCopy {
     /// Writes down the head of `request`.
     pub(crate) fn of<B>(request: &Request<B>) -> Self {
-        let mut length = 0;
-        each_field(request, |field, _| length += PREFIX + field.len());
-        let mut fields = Vec::with_capacity(length);
+        let mut fields = Vec::with_capacity(FIELD * (4 + 2 * request.headers().len()));
         each_field(request, |field, mark| put(&mut fields, field, mark));
 
         let extensions = request.extensions();
         Self {
-            fields: fields.into_boxed_slice(),
+            fields,
             version: request.version(),
             headers: request.headers().keys_len(),
             extensions: if extensions.is_empty() {
@@ -105,10 +104,13 @@ fn each_field<B>(request: &Request<B>, mut show: impl FnMut(&[u8], bool)) {
     }
 }
 
+#[inline]
 fn put(fields: &mut Vec<u8>, field: &[u8], mark: bool) {
     // No slice is longer than `isize::MAX`, so the shift loses nothing.
-    fields.put_u64_ne((field.len() as u64) << 1 | u64::from(mark));
-    fields.put_slice(field);
+    let prefix = (field.len() as u64) << 1 | u64::from(mark);
+    fields.reserve(size_of_val(&prefix) + field.len());
+    fields.extend_from_slice(&prefix.to_ne_bytes());
+    fields.extend_from_slice(field);
 }
 
 fn take(fields: &mut Bytes) -> Option<(Bytes, bool)> {

@@ -15,6 +15,7 @@
 //!
 //! What became of the call is told in an [`Outcome`](crate::Outcome).
 
+mod between;
 mod future;
 mod head;
 
@@ -199,9 +200,12 @@ where
             call.idempotent || judge.is_some_and(|judge| judge.may_be_unprocessed(request.uri()));
         let mut again = None;
         if call.retry && is_kept {
-            let (parts, body) = request.into_parts();
-            let (body, kept) = settings.bodies.prepare(body, &settings.allowance);
-            request = Request::from_parts(parts, body);
+            let mut kept = None;
+            request = request.map(|body| {
+                let (body, keep) = settings.bodies.prepare(body, &settings.allowance);
+                kept = keep;
+                body
+            });
             again = kept.map(|kept| {
                 let head = HeadCopy::of(&request);
                 // `poll_ready` made `self.inner` ready, and not its clone.

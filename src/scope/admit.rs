@@ -60,34 +60,42 @@ where
 {
     /// Calls `inner`, which is ready, if the call may pass at once; else gives
     /// up its readiness and waits.
+    #[inline(always)]
     pub(crate) fn call(inner: &mut S, mut scoped: Scoped<Req>, want: Want) -> Self {
-        let ticket = &mut scoped.ticket;
-        let admitted = match ticket.try_admit(want) {
-            Ok(true) => ticket.confirm(want),
-            waits => waits,
-        };
-        let state = match admitted {
-            Ok(true) => State::Called {
-                response: inner.call(scoped),
+        match scoped.ticket.pass(want) {
+            Ok(true) => Self {
+                state: State::Called {
+                    response: inner.call(scoped),
+                },
             },
-            Ok(false) => {
-                // The readied service may hold a slot of a buffer or a
-                // semaphore, which a pause of a minute would starve.
-                let service = inner.clone();
-                drop(mem::replace(inner, service.clone()));
-                State::Waiting {
-                    waiting: Some(Box::new(Waiting {
-                        service,
-                        scoped,
-                        want,
-                        readying: false,
-                        timer: None,
-                    })),
-                }
-            }
-            Err(error) => State::Refused { error: Some(error) },
-        };
-        Self { state }
+            Ok(false) => Self::wait(inner, scoped, want),
+            Err(error) => Self {
+                state: State::Refused { error: Some(error) },
+            },
+        }
+    }
+
+    /// Gives up the readiness of `inner` and waits.
+    ///
+    /// Apart, so that the way of those that pass is short enough to be inlined:
+    /// a call is hundreds of bytes, and each function on its way moves it.
+    #[cold]
+    fn wait(inner: &mut S, scoped: Scoped<Req>, want: Want) -> Self {
+        // The readied service may hold a slot of a buffer or a semaphore,
+        // which a pause of a minute would starve.
+        let service = inner.clone();
+        drop(mem::replace(inner, service.clone()));
+        Self {
+            state: State::Waiting {
+                waiting: Some(Box::new(Waiting {
+                    service,
+                    scoped,
+                    want,
+                    readying: false,
+                    timer: None,
+                })),
+            },
+        }
     }
 }
 

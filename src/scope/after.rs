@@ -27,12 +27,33 @@ pub(super) struct After {
 }
 
 impl After {
+    /// Whether there is nothing to be done, as after most calls.
+    const fn is_empty(&self) -> bool {
+        self.wakers.is_empty()
+            && self.drivers.is_empty()
+            && self.opened.is_empty()
+            && self.changed.is_empty()
+            && self.broken.is_empty()
+            && self.observed.is_empty()
+            && self.contested.is_empty()
+            && self.freed.is_empty()
+    }
+
     /// Does it.
     ///
     /// # Errors
     ///
     /// Returns an error if a driver is needed and no runtime is there.
+    #[inline]
     pub(super) fn run(self) -> Result<(), Refusal> {
+        if self.is_empty() {
+            Ok(())
+        } else {
+            self.run_all()
+        }
+    }
+
+    fn run_all(self) -> Result<(), Refusal> {
         for scope in self.broken {
             crate::observe::law_panicked(&scope.key());
         }

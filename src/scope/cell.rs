@@ -16,9 +16,10 @@ use super::{
     awake::{Awake, Pace},
     driver,
     flight::Word,
+    forecast::closed,
     hints::HintCounts,
     pause::Answer,
-    queue::{Ask, Costs, Grant, Queue, Waiter, WaiterId},
+    queue::{Ask, Costs, Grant, Probe, Queue, Waiter, WaiterId},
     registry::Common,
     tally::Meter,
 };
@@ -108,9 +109,8 @@ pub(super) enum Admission {
 pub(super) struct Sent {
     pub(super) at: Instant,
     pub(super) epoch: u64,
-    /// The levels, counted from the leaf, at which it is the probe.
-    pub(super) probes: u8,
-    /// Those at which it had been waiting for the gate to open.
+    pub(super) probe: Probe,
+    /// The levels at which it had been waiting for the gate to open.
     pub(super) waited: u8,
 }
 
@@ -175,6 +175,7 @@ impl Tree {
         let policy = &scope.root.common.policy;
         let mut grant = Grant {
             epoch: scope.root.word.read().epoch(),
+            probe: Probe::new(now),
             ..Grant::default()
         };
         let mut wait = None;
@@ -213,7 +214,7 @@ impl Tree {
                         at: Instant::NEVER,
                     });
                 }
-                Answer::Probe => grant.probes |= 1 << i,
+                Answer::Probe => grant.probe.choose(i),
                 Answer::Open => {}
             }
             if i == 0 && ask.pays && !awake.budget.has(now) {
@@ -252,7 +253,7 @@ impl Tree {
             };
             // A probe pays by the pause: after it the bucket is empty.
             if taken.is_ok()
-                && grant.probes & (1 << i) == 0
+                && grant.probe.at(i).is_none()
                 && let Some(pace) = &mut awake.pace
             {
                 taken = pace.take(now, costs.requests);
@@ -305,11 +306,12 @@ impl Tree {
             if let Some(served) = window {
                 awake.tally.window(served);
             }
-            if grant.probes & (1 << i) == 0 {
-                awake.gate.let_go(now);
-            } else {
-                let lease = now + awake.lease(policy);
-                awake.gate.probe_sent(lease);
+            match grant.probe.at(i) {
+                None => awake.gate.let_go(now),
+                Some(chosen) => {
+                    let lease = now + awake.lease(policy);
+                    awake.gate.probe_chosen(chosen, lease);
+                }
             }
             if i == 0 {
                 awake.budget.attempts(now, 1);
@@ -328,8 +330,8 @@ impl Tree {
         scope.count_unsent();
         for (i, level) in scope.path().enumerate() {
             if let Some(awake) = self.awake(level) {
-                if grant.probes & (1 << i) != 0 {
-                    awake.gate.probe_withdrawn();
+                if let Some(chosen) = grant.probe.at(i) {
+                    awake.gate.probe_withdrawn(chosen);
                 }
                 if awake.driver.running {
                     after.changed.push(Arc::clone(level));
@@ -347,59 +349,6 @@ impl Tree {
                 node.epoch > epoch && node.awake.as_deref().is_some_and(closed)
             })
         })
-    }
-
-    /// When a call's turn would come at the earliest.
-    ///
-    /// # Errors
-    ///
-    /// Returns a refusal if that is too late for the call, or if too many wait.
-    pub(super) fn forecast(
-        &mut self,
-        scope: &Arc<Scope>,
-        ask: &Ask,
-        now: Instant,
-    ) -> Result<Instant, Refusal> {
-        let policy = &scope.root.common.policy;
-        let mut turn = now;
-        if let Some(awake) = self.awake(scope)
-            && ask.pays
-            && !awake.budget.has(now)
-        {
-            return Err(Refusal::new(ErrorKind::Budget, None));
-        }
-        for level in scope.path() {
-            let Some(awake) = self.awake(level) else {
-                continue;
-            };
-            if let Answer::Refuse {
-                until, exhausted, ..
-            } = awake.gate.ask(now, policy)
-            {
-                return Err(closed(now, until, exhausted));
-            }
-            let opens = awake.gate.closed_until().unwrap_or(now).max(now);
-            // Who came before those that wait does not wait for all of them.
-            let last = awake.queue.last().is_none_or(|last| last < ask.place);
-            let ahead = if last { awake.queue.waiting() } else { 0 };
-            let queued = match &mut awake.pace {
-                Some(pace) => pace.least_wait(now, ahead),
-                None => std::time::Duration::ZERO,
-            };
-            let then = opens + queued;
-            // A pause has its own bound; this one is for what comes after it.
-            if ask.deadline == Instant::NEVER && queued > policy.max_pause {
-                return Err(Refusal::new(ErrorKind::QueueFull, Some(then - now)));
-            }
-            if awake.queue.len() >= policy.max_waiters {
-                return Err(Refusal::new(ErrorKind::QueueFull, Some(then - now)));
-            }
-            turn = turn.max(then);
-        }
-        if turn >= ask.deadline {
-            return Err(Refusal::new(ErrorKind::Deadline, Some(turn - now)));
-        }
-        Ok(turn)
     }
 
     /// Lets waiter `id` stand at its node, and sees that the driver looks.
@@ -440,14 +389,5 @@ impl Tree {
 
     pub(super) fn queue(&mut self, node: usize) -> Option<&mut Queue> {
         Some(&mut self.nodes.get_mut(node)?.awake.as_deref_mut()?.queue)
-    }
-}
-
-/// A refusal by a gate that stays closed.
-fn closed(now: Instant, until: Instant, exhausted: bool) -> Refusal {
-    match (exhausted, until) {
-        (true, Instant::NEVER) => Refusal::new(ErrorKind::Exhausted, None),
-        (true, _) => Refusal::new(ErrorKind::Exhausted, Some(until - now)),
-        (false, _) => Refusal::new(ErrorKind::Paused, Some(until - now)),
     }
 }

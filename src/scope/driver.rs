@@ -17,7 +17,7 @@ use super::{
     after::After,
     cell::{Admission, Tree},
     pause::Answer,
-    queue::{Turn, UNCLAIMED, WaiterId},
+    queue::{Ask, Turn, UNCLAIMED, WaiterId},
     settle::tell_broken,
 };
 use crate::{error::ErrorKind, time::Instant};
@@ -171,22 +171,46 @@ impl Tree {
         now: Instant,
         after: &mut After,
     ) -> Option<Instant> {
-        let Some(id) = self.next(scope, now) else {
+        let Some((_, first)) = self.queue(scope.node).and_then(|queue| queue.first()) else {
             return Some(Instant::NEVER);
         };
-        let Some(waiter) = self.waiters.get(id) else {
-            return Some(Instant::NEVER);
-        };
-        let (of, ask) = (Arc::clone(&waiter.scope), waiter.ask);
-        match self.admit(&of, &ask, now, Want::All, Some(scope.node), after) {
+        let spared = self.spared(scope, now).filter(|id| *id != first);
+        for id in [spared, Some(first)].into_iter().flatten() {
+            let Some(waiter) = self.waiters.get(id) else {
+                continue;
+            };
+            let (of, ask) = (Arc::clone(&waiter.scope), waiter.ask);
+            let admission = self.admit(&of, &ask, now, Want::All, Some(scope.node), after);
+            // Only who stands first goes on to another level: if two of them
+            // preferred different probes, they would hand them over for ever.
+            let waits = matches!(admission, Admission::Wait { .. });
+            if id != first && waits {
+                continue;
+            }
+            return self.carry_out(scope, id, &ask, admission, now, after);
+        }
+        Some(Instant::NEVER)
+    }
+
+    /// Does with waiter `id` of `scope` as was decided.
+    fn carry_out(
+        &mut self,
+        scope: &Arc<Scope>,
+        id: WaiterId,
+        ask: &Ask,
+        admission: Admission,
+        now: Instant,
+        after: &mut After,
+    ) -> Option<Instant> {
+        match admission {
             Admission::Granted(grant) => {
                 let lease = now + UNCLAIMED;
                 if let Some(waiter) = self.waiters.get_mut(id) {
                     waiter.turn = Turn::Granted { lease, grant };
-                    after.wakers.extend(waiter.waker.clone());
+                    after.wakers.extend(waiter.waker.take());
                 }
                 if let Some(queue) = self.queue(scope.node) {
-                    queue.grant(id, &ask, lease);
+                    queue.grant(id, ask, lease);
                 }
                 None
             }
@@ -194,7 +218,7 @@ impl Tree {
             Admission::Wait { node, .. } => {
                 // Another level holds it back: its place is there now.
                 if let Some(queue) = self.queue(scope.node) {
-                    queue.remove(id, &ask, &Turn::Waiting);
+                    queue.remove(id, ask, &Turn::Waiting);
                 }
                 if let Some(waiter) = self.waiters.get_mut(id) {
                     waiter.node = node;
@@ -211,23 +235,21 @@ impl Tree {
         }
     }
 
-    /// Whose turn it is: the oldest; of those that could be the probe the
-    /// oldest that was not throttled in this episode, if there is one.
-    fn next(&mut self, scope: &Arc<Scope>, now: Instant) -> Option<WaiterId> {
+    /// Who should be the probe, if one may go: the oldest that was not
+    /// throttled in this episode.
+    fn spared(&mut self, scope: &Arc<Scope>, now: Instant) -> Option<WaiterId> {
         let policy = &scope.root.common.policy;
         let node = self.nodes.get_mut(scope.node)?;
         let awake = node.awake.as_deref_mut()?;
-        let (_, first) = awake.queue.first()?;
         if awake.gate.ask(now, policy) != Answer::Probe {
-            return Some(first);
+            return None;
         }
         let episode = awake.gate.episode().unwrap_or(u64::MAX);
-        let spared = |id: &WaiterId| {
-            self.waiters
-                .get(*id)
-                .is_some_and(|waiter| waiter.ask.throttled < episode)
-        };
-        Some(awake.queue.iter().find(spared).unwrap_or(first))
+        let mut waiters = awake.queue.iter();
+        waiters.find(|id| {
+            let waiter = self.waiters.get(*id);
+            waiter.is_some_and(|waiter| waiter.ask.throttled < episode)
+        })
     }
 
     /// Nobody can go before `next`: ends the ramp and the driver if nobody is

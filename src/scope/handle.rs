@@ -9,7 +9,7 @@ use super::{
     after::After,
     cell::Sent,
     pause::{Answer, Asked, Cause},
-    queue::Place,
+    queue::{Place, Probe},
     settle::{self, Stage},
 };
 use crate::{law::Rate, scope_key::ScopeKey, time::Instant, verdict::Verdict};
@@ -49,7 +49,7 @@ impl ScopeHandle {
                 probe: false,
                 early: None,
             };
-            settle::close(awake, now, asked);
+            settle::close(awake, now, asked, &scope.root.common.policy);
         }
         drop(tree);
         scope.changed.notify_one();
@@ -102,7 +102,7 @@ impl ScopeHandle {
                 true => scope.root.word.read().epoch(),
                 false => 0,
             },
-            probes: 0,
+            probe: Probe::default(),
             waited: 0,
         };
         scope.settle(&sent, Stage::Whole, &mut Place::new(now), 0, verdict, now);

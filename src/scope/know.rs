@@ -60,7 +60,7 @@ impl Tree {
                 probe: false,
                 early: None,
             };
-            close(awake, now, asked);
+            close(awake, now, asked, policy);
         }
     }
 }

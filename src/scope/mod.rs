@@ -18,6 +18,7 @@ mod buckets;
 mod cell;
 mod driver;
 mod flight;
+mod forecast;
 mod handle;
 mod hints;
 mod know;
@@ -29,6 +30,7 @@ mod settle;
 mod slot;
 mod snapshot;
 mod tally;
+mod throttle;
 mod ticket;
 mod wait;
 

@@ -67,10 +67,13 @@ struct Pause {
     ban: bool,
     /// Where it is probed before its end: since when, and after how long.
     early: Option<(Instant, Duration)>,
+    /// Never probed before: what was asked for by hand, or as a wait that is
+    /// waited out.
+    floor: Instant,
     /// The next probe goes no earlier. `None` if nothing is to be proven.
     next_probe: Option<Instant>,
-    /// When the lease of the probe in flight ends.
-    probe: Option<Instant>,
+    /// The probe in flight: when it was chosen, and when its lease ends.
+    probe: Option<(Instant, Instant)>,
 }
 
 /// Why a gate is closed.
@@ -145,34 +148,34 @@ impl Gate {
     /// Closes the gate, or keeps it closed for longer; it is never shortened.
     ///
     /// Gives the instant until which it is closed.
-    pub(super) fn pause(&mut self, now: Instant, asked: Asked) -> Instant {
-        let (began, until, ban) = match &self.state {
-            State::Closed(pause) => (pause.began, pause.until.max(asked.until), pause.ban),
-            _ => (now, asked.until, false),
+    pub(super) fn pause(&mut self, now: Instant, asked: Asked, policy: &Policy) -> Instant {
+        let old = match &self.state {
+            State::Closed(pause) => Some(pause),
+            _ => None,
         };
-        let longer = !matches!(&self.state, State::Closed(pause) if pause.until >= asked.until);
-        let ban = ban || asked.ban;
-        let opens = match &self.state {
+        let began = old.map_or(now, |old| old.began);
+        let ban = asked.ban || old.is_some_and(|old| old.ban);
+        let probe = old.and_then(|old| old.probe);
+        let to_prove =
+            asked.probe || asked.early.is_some() || old.is_some_and(|old| old.next_probe.is_some());
+        let mut floor = old.map_or(Instant::ZERO, |old| old.floor);
+        if asked.cause == Cause::Manual || asked.until - now <= policy.max_pause {
+            floor = floor.max(asked.until);
+        }
+        let (until, opens, cause) = match old {
             // The jitter was drawn with the pause that stays.
-            State::Closed(pause) if !longer => pause.opens,
-            _ if asked.cause == Cause::Manual => until,
-            _ => until + self.start(until - now),
-        };
-        let cause = match &self.state {
-            State::Closed(pause) if !longer => pause.cause,
-            _ => asked.cause,
+            Some(old) if old.until >= asked.until => (old.until, old.opens, old.cause),
+            _ if asked.cause == Cause::Manual => (asked.until, asked.until, asked.cause),
+            _ => {
+                let opens = asked.until + self.start(asked.until - now);
+                (asked.until, opens, asked.cause)
+            }
         };
         if let Some(episode) = &mut self.episode {
             episode.opens = opens;
         }
-        let proven = !asked.probe
-            && asked.early.is_none()
-            && !matches!(&self.state, State::Closed(pause) if pause.next_probe.is_some());
-        let early = asked.early.filter(|early| !ban && *early < opens);
-        let probe = match &self.state {
-            State::Closed(pause) => pause.probe,
-            _ => None,
-        };
+        let early = asked.early.map(|early| early.max(floor));
+        let early = early.filter(|early| !ban && *early < opens);
         let since = self.episode.map_or(began, |episode| episode.began);
         self.state = State::Closed(Pause {
             began,
@@ -181,16 +184,18 @@ impl Gate {
             cause,
             ban,
             early: early.map(|early| (since, early - since)),
-            next_probe: (!proven).then(|| early.unwrap_or(opens)),
+            floor,
+            next_probe: to_prove.then(|| early.unwrap_or(opens)),
             probe,
         });
         until
     }
 
     /// Where a ramp starts after a pause of `pause`, drawn once so that several
-    /// processes disperse too.
+    /// processes disperse too: within the first half of the spread, or it alone
+    /// would cost a twentieth of every pause.
     fn start(&mut self, pause: Duration) -> Duration {
-        scale(spread(pause), self.rng.random::<f64>())
+        scale(spread(pause) / 2, self.rng.random::<f64>())
     }
 
     /// The wait that we choose ourselves after `rounds` in vain:
@@ -247,26 +252,37 @@ impl Gate {
         matches!(&self.state, State::Closed(pause) if pause.next_probe.is_some())
     }
 
-    /// A probe goes out: it holds the gate's lease until `lease`.
-    pub(super) fn probe_sent(&mut self, lease: Instant) {
+    /// A probe is chosen now: it holds the gate's lease until `lease`.
+    ///
+    /// It is known by that instant, for one that was given up on may come back
+    /// when another is out, or when the gate has long been closed anew.
+    pub(super) fn probe_chosen(&mut self, now: Instant, lease: Instant) {
         if let State::Closed(pause) = &mut self.state {
-            pause.probe = Some(lease);
+            pause.probe = Some((now, lease));
         }
     }
 
-    /// The probe was not sent after all: the next may go at once.
-    pub(super) fn probe_withdrawn(&mut self) {
-        if let State::Closed(pause) = &mut self.state {
-            pause.probe = None;
-        }
+    /// The probe says nothing: the next may go at once.
+    pub(super) fn probe_withdrawn(&mut self, chosen: Instant) {
+        self.end_probe(chosen);
     }
 
     /// The probe taught nothing: the next may go after `min_pause`, or when
     /// the next early one may.
-    pub(super) fn probe_failed(&mut self, now: Instant, policy: &Policy) {
-        if let State::Closed(pause) = &mut self.state {
-            pause.probe = None;
-            pause.retry_probe(now, policy);
+    pub(super) fn probe_failed(&mut self, chosen: Instant, now: Instant, policy: &Policy) {
+        if let Some(pause) = self.end_probe(chosen) {
+            pause.retry_probe(now, now, policy);
+        }
+    }
+
+    /// Ends the lease of the probe in flight, if it is the one meant.
+    fn end_probe(&mut self, chosen: Instant) -> Option<&mut Pause> {
+        match &mut self.state {
+            State::Closed(pause) if pause.probe.is_some_and(|(at, _)| at == chosen) => {
+                pause.probe = None;
+                Some(pause)
+            }
+            _ => None,
         }
     }
 
@@ -323,14 +339,16 @@ impl Gate {
 impl Pause {
     fn ask(&mut self, now: Instant, policy: &Policy) -> Answer {
         // The lease ran out: that probe is as good as lost.
-        if self.probe.is_some_and(|lease| now >= lease) {
+        if let Some((_, lease)) = self.probe
+            && now >= lease
+        {
             self.probe = None;
-            self.retry_probe(now, policy);
+            self.retry_probe(lease, now, policy);
         }
         let too_long = self.cause == Cause::Exhausted || self.until - now > policy.max_pause;
         let at = match (self.next_probe, self.probe) {
             (Some(next), None) if now >= next => return Answer::Probe,
-            (_, Some(lease)) => lease,
+            (_, Some((_, lease))) => lease,
             (Some(next), None) => next,
             (None, None) => self.opens,
         };
@@ -344,8 +362,9 @@ impl Pause {
         Answer::Wait(at)
     }
 
-    fn retry_probe(&mut self, now: Instant, policy: &Policy) {
-        let soon = now + policy.min_pause_bounded();
+    /// Another probe may go, the last one having come to nothing at `ended`.
+    fn retry_probe(&mut self, ended: Instant, now: Instant, policy: &Policy) {
+        let soon = ended + policy.min_pause_bounded();
         // An early probe that taught nothing leaves the server's word standing:
         // the next goes when the early one after it would have gone.
         let early = self.early.as_mut().map(|(since, after)| {

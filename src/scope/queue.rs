@@ -134,13 +134,45 @@ pub(super) enum Turn {
     Refused(Refusal),
 }
 
+/// Where an attempt is the probe: the levels, counted from the leaf.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Probe {
+    levels: u8,
+    /// When it was chosen, by which the gates know it.
+    chosen: Instant,
+}
+
+impl Probe {
+    /// No probe yet, chosen now if one at all.
+    pub(super) const fn new(now: Instant) -> Self {
+        Self {
+            levels: 0,
+            chosen: now,
+        }
+    }
+
+    /// It is the probe at the level `height` above the leaf.
+    pub(super) const fn choose(&mut self, height: usize) {
+        self.levels |= 1 << height;
+    }
+
+    /// When it was chosen, if it is the probe `height` above the leaf.
+    pub(super) fn at(self, height: usize) -> Option<Instant> {
+        (self.levels & (1 << height) != 0).then_some(self.chosen)
+    }
+
+    /// Whether it is none at any level.
+    pub(super) const fn is_none(self) -> bool {
+        self.levels == 0
+    }
+}
+
 /// What a call holds that may go.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Grant {
     /// The epoch in which it was given.
     pub(super) epoch: u64,
-    /// The levels, counted from the leaf, at which it is the probe.
-    pub(super) probes: u8,
+    pub(super) probe: Probe,
     /// The levels at which it took tokens.
     pub(super) tokens: u8,
     /// It took of the named buckets.

@@ -33,7 +33,7 @@ use crate::{
 /// How many locks the registry has.
 const SHARDS: usize = 32;
 
-/// How often a full shard is searched for idle scopes.
+/// How often a full registry is searched for idle scopes.
 const SEARCH: Duration = Duration::from_secs(1);
 
 /// All scopes of one or more layers, and the policy they obey.
@@ -49,6 +49,8 @@ struct Registry {
     hasher: DefaultHashBuilder,
     shards: [Mutex<Shard>; SHARDS],
     len: AtomicUsize,
+    /// When all of it was searched for idle scopes, in nanoseconds.
+    searched: AtomicU64,
 }
 
 /// What all scopes of one registry share.
@@ -93,6 +95,7 @@ impl Scopes {
             hasher: DefaultHashBuilder::default(),
             shards: std::array::from_fn(|_| Mutex::default()),
             len: AtomicUsize::new(0),
+            searched: AtomicU64::new(0),
         }))
     }
 
@@ -103,7 +106,7 @@ impl Scopes {
 
     /// A handle on the scope of `key`, which begins to exist if it did not.
     pub fn get<'a>(&self, key: impl Into<ScopeKey<'a>>) -> ScopeHandle {
-        ScopeHandle::new(self.find(&key.into()))
+        ScopeHandle::new(self.used(self.find(&key.into())))
     }
 
     /// A ticket for a call of the scope `key` that arrives now.
@@ -141,6 +144,13 @@ impl Scopes {
         let now = self.clock().now();
         scope.used.store(now.as_nanos(), Ordering::Relaxed);
         Ticket::new(scope, now)
+    }
+
+    /// `scope`, which is used now.
+    fn used(&self, scope: Arc<Scope>) -> Arc<Scope> {
+        let now = self.clock().now();
+        scope.used.store(now.as_nanos(), Ordering::Relaxed);
+        scope
     }
 
     /// The scope of `key`.
@@ -190,16 +200,15 @@ impl Registry {
         }
         let is_overflow = key.segments().last() == Some(&Segment::Overflow);
         let now = self.common.clock.now();
+        let most = self.common.policy.max_scopes;
+        if self.len.load(Ordering::Relaxed) >= most {
+            self.make_room(now);
+        }
         let mut shard = self.shard(hash);
         if let Some(known) = shard.find(hash, key) {
             return known;
         }
-        let most = self.common.policy.max_scopes;
-        let full = self.len.load(Ordering::Relaxed) >= most;
-        let idle = self.common.policy.idle;
-        let pause = if full { SEARCH } else { idle / 8 };
-        if now - shard.searched >= pause {
-            shard.searched = now;
+        if now - shard.searched >= self.common.policy.idle / 8 {
             self.forget_idle(&mut shard, now);
         }
         // One overflow scope for each parent: bounded as they are.
@@ -235,8 +244,20 @@ impl Registry {
         scope
     }
 
+    /// Looks for idle scopes wherever they are.
+    fn make_room(&self, now: Instant) {
+        let searched = Instant::from_nanos(self.searched.load(Ordering::Relaxed));
+        if now - searched >= SEARCH {
+            self.searched.store(now.as_nanos(), Ordering::Relaxed);
+            for shard in &self.shards {
+                self.forget_idle(&mut lock(shard), now);
+            }
+        }
+    }
+
     /// Forgets the scopes of a shard that nothing has used for long.
     fn forget_idle(&self, shard: &mut Shard, now: Instant) {
+        shard.searched = now;
         let idle = nanos(self.common.policy.idle);
         let before = shard.scopes.len();
         shard.scopes.retain(|scope| {

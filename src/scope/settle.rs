@@ -9,20 +9,20 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Refusal, Scope,
+    Policy, Refusal, Scope,
     after::After,
     awake::Awake,
-    believe::Refused,
     cell::{Sent, Tree},
     pause::{Asked, Cause},
     queue::{Ask, Place},
+    throttle::Call,
 };
 use crate::{
-    law::{Attempt, Concurrency, Ended},
+    law::{Attempt, Ended},
     observe,
     time::Instant,
     trust::Decision,
-    verdict::{Exhausted, Hint, Level, Ruling, Throttle, ThrottleKind, Verdict},
+    verdict::{Exhausted, Hint, Level, Ruling, Verdict},
 };
 
 /// How much of an answer a verdict is about.
@@ -55,11 +55,11 @@ pub(super) struct Throttled {
 }
 
 /// A pause that has begun or was lengthened, to be told after the lock.
-struct Told {
-    scope: Arc<Scope>,
-    wait: Duration,
+pub(super) struct Told {
+    pub(super) scope: Arc<Scope>,
+    pub(super) wait: Duration,
     /// Why it is that long, of a throttle that is not stale.
-    decision: Option<Decision>,
+    pub(super) decision: Option<Decision>,
 }
 
 impl Scope {
@@ -95,7 +95,7 @@ impl Scope {
                 None
             }
             Ruling::Neutral => {
-                tree.learnt_nothing(self, sent, now, Some(now - sent.at), None);
+                tree.learnt_nothing(self, sent, now, Some(now - sent.at), None, &mut after);
                 None
             }
             Ruling::Throttled(throttle) => {
@@ -109,7 +109,7 @@ impl Scope {
                 Some(tree.throttled(self, sent, call, throttle, now, &mut after, &mut told))
             }
             Ruling::Exhausted(exhausted) => {
-                tree.exhausted(self, sent, exhausted, now, &mut told);
+                tree.exhausted(self, sent, exhausted, now, &mut after, &mut told);
                 None
             }
         };
@@ -133,12 +133,16 @@ impl Scope {
 
     /// An attempt was sent, and its outcome will never be known.
     pub(super) fn lost(self: &Arc<Self>, sent: &Sent) {
-        if sent.probes == 0 {
+        if sent.probe.is_none() {
             return;
         }
         let now = self.root.common.clock.now();
-        self.root.lock().learnt_nothing(self, sent, now, None, None);
-        self.path().for_each(|level| level.changed.notify_one());
+        let mut after = After::default();
+        let mut tree = self.root.lock();
+        tree.learnt_nothing(self, sent, now, None, None, &mut after);
+        drop(tree);
+        // Nobody began to wait, so that no driver is started.
+        let _ = after.run();
     }
 
     /// When the turn of a call would come at the earliest.
@@ -151,7 +155,7 @@ impl Scope {
     }
 
     /// How many levels up from the leaf `level` is.
-    fn height(&self, level: Level) -> usize {
+    pub(super) fn height(&self, level: Level) -> usize {
         let depth = self.segments.len();
         match level {
             Level::Leaf => 0,
@@ -167,16 +171,6 @@ impl Scope {
             .rev()
             .position(|segment| segment.is_secret())
     }
-}
-
-/// Which call was throttled, and in which epoch it had been before.
-#[derive(Clone, Copy, Debug)]
-struct Call {
-    number: u64,
-    before: u64,
-    stage: Stage,
-    /// The status of its answer, if that is known.
-    status: Option<u16>,
 }
 
 impl Tree {
@@ -199,8 +193,9 @@ impl Tree {
             if !stale && awake.gate.accepted() {
                 awake.resume(now);
                 after.opened.push(Arc::clone(level));
-            } else if stale && sent.probes & (1 << i) != 0 {
-                awake.gate.probe_withdrawn();
+            } else if let Some(chosen) = sent.probe.at(i) {
+                awake.gate.probe_withdrawn(chosen);
+                after.changed.push(Arc::clone(level));
             }
             let in_flight = level.in_flight();
             let attempt = Attempt::new(sent.at, now, Ended::Accepted)
@@ -219,13 +214,14 @@ impl Tree {
 
     /// The attempt says nothing of the quota: where it was the probe, another
     /// must be sent. `save` names a level that is settled otherwise.
-    fn learnt_nothing(
+    pub(super) fn learnt_nothing(
         &mut self,
         scope: &Arc<Scope>,
         sent: &Sent,
         now: Instant,
         head_took: Option<Duration>,
         save: Option<usize>,
+        after: &mut After,
     ) {
         for (i, level) in scope.path().enumerate() {
             let Some(awake) = self.awake(level) else {
@@ -234,171 +230,13 @@ impl Tree {
             if let Some(took) = head_took {
                 awake.head_took(took);
             }
-            if save != Some(i) && sent.probes & (1 << i) != 0 {
-                awake.gate.probe_failed(now, &scope.root.common.policy);
+            if save != Some(i)
+                && let Some(chosen) = sent.probe.at(i)
+            {
+                let policy = &scope.root.common.policy;
+                awake.gate.probe_failed(chosen, now, policy);
+                after.changed.push(Arc::clone(level));
             }
-        }
-    }
-
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "one critical section, one caller"
-    )]
-    fn throttled(
-        &mut self,
-        scope: &Arc<Scope>,
-        sent: &Sent,
-        call: Call,
-        throttle: &Throttle,
-        now: Instant,
-        after: &mut After,
-        told: &mut Option<Told>,
-    ) -> Throttled {
-        let policy = &scope.root.common.policy;
-        let height = scope.height(throttle.level);
-        let first = !matches!(call.stage, Stage::Rest { .. });
-        if first {
-            self.learnt_nothing(scope, sent, now, Some(now - sent.at), Some(height));
-            for level in scope.path() {
-                if let Some(node) = self.node(level) {
-                    node.throttled += 1;
-                }
-            }
-        }
-        let level = scope.path().nth(height).unwrap_or(scope);
-        if throttle.kind != ThrottleKind::ConcurrencyLimited {
-            self.wake_law(level, now, None);
-        }
-        self.wake(level, now);
-        let nothing = Throttled {
-            epoch: sent.epoch,
-            free: false,
-            stale: false,
-            not_before: Instant::ZERO,
-        };
-        let Some(node) = self.node(level) else {
-            return nothing;
-        };
-        let stale = sent.epoch < node.epoch;
-        let Some(awake) = node.awake.as_deref_mut() else {
-            return nothing;
-        };
-        let was_probe = sent.probes & (1 << height) != 0;
-        let asked = throttle.hint.as_ref().map(Hint::wait);
-        let poisoned = awake.is_poisoned(call.number, call.before);
-        awake.note_throttle(sent.epoch, call.number);
-        if poisoned {
-            if was_probe {
-                awake.gate.probe_failed(now, policy);
-            }
-            let wait = asked.unwrap_or_default().max(awake.gate.backoff(policy));
-            let not_before = now + wait;
-            return Throttled {
-                epoch: call.before,
-                stale,
-                not_before,
-                ..nothing
-            };
-        }
-        let ended = Ended::Throttled {
-            kind: throttle.kind,
-            asked,
-        };
-        let in_flight = level.in_flight();
-        let attempt = Attempt::new(sent.at, now, ended)
-            .stale(stale)
-            .waiting(awake.queue.waiting() > 0)
-            .in_flight(in_flight);
-        if throttle.kind == ThrottleKind::ConcurrencyLimited && call.stage != Stage::Meanwhile {
-            match &mut awake.concurrency {
-                Some(concurrency) => concurrency.refused(in_flight),
-                None => awake.concurrency = Some(Concurrency::new(in_flight)),
-            }
-            scope.root.word.limit();
-            // As long as others are served, a slot will come free, and that is
-            // all there is to wait for.
-            if asked.is_none() && in_flight > 1 && !was_probe && first {
-                if let Some(pace) = &mut awake.pace {
-                    pace.on_attempt(&attempt);
-                }
-                return Throttled {
-                    epoch: node.epoch.max(1),
-                    free: call.before == 0,
-                    stale,
-                    not_before: now + awake.gate.backoff(policy),
-                };
-            }
-        }
-        let mut pause = None;
-        if was_probe {
-            awake.gate.probe_withdrawn();
-        }
-        if stale {
-            // It was refused by the server as it was before the pause: it may
-            // know of a later instant, unless a later send was accepted.
-            if awake.gate.closed_until().is_some() && awake.accepted <= (sent.epoch, sent.at) {
-                pause = awake.lengthen(throttle, now, policy);
-            }
-        } else {
-            if first {
-                node.epoch = scope.root.word.next_epoch();
-                awake.gate.throttled(now, node.epoch);
-            }
-            if call.stage != Stage::Meanwhile {
-                let refused = Refused {
-                    throttle,
-                    status: call.status,
-                    sent,
-                    height,
-                };
-                awake.distrust(&refused, level.reading(now));
-            }
-            pause = Some(awake.decide(throttle, now, policy));
-        }
-        if call.stage != Stage::Meanwhile {
-            if let Some(pace) = &mut awake.pace {
-                pace.on_attempt(&attempt);
-            }
-            let sent = level.flight.total();
-            let served = sent.saturating_sub(node.throttled);
-            awake.tally.window(node.meter.in_window(now, served));
-            if awake.tally.refused(now, sent, node.throttled) {
-                after.contested.push(Arc::clone(level));
-            }
-        }
-        if awake.limit(now).is_some() && !scope.root.word.read().is_limited() {
-            scope.root.word.limit();
-        }
-        if let Some(decision) = pause {
-            let until = now + decision.wait;
-            let asked = Asked {
-                until,
-                cause: Cause::Throttled,
-                ban: throttle.ban,
-                probe: decision.probe,
-                early: awake.early_probe(now, until, policy),
-            };
-            close(awake, now, asked);
-            if !stale && decision.reason.overrides() && call.stage != Stage::Meanwhile {
-                node.hints
-                    .get_or_insert_default()
-                    .count_overridden(decision.reason);
-            }
-            *told = Some(Told {
-                scope: Arc::clone(level),
-                wait: decision.wait,
-                decision: (!stale).then_some(decision),
-            });
-        }
-        let began = awake.gate.episode().is_some_and(|epoch| sent.epoch < epoch);
-        let free = call.before == 0 && (stale || began);
-        let epoch = node.epoch;
-        tell_broken(awake, level, after);
-        Throttled {
-            epoch,
-            free,
-            stale,
-            not_before: Instant::ZERO,
         }
     }
 
@@ -408,49 +246,57 @@ impl Tree {
         sent: &Sent,
         exhausted: &Exhausted,
         now: Instant,
+        after: &mut After,
         told: &mut Option<Told>,
     ) {
         let policy = &scope.root.common.policy;
         let named = exhausted.level.map(|level| scope.height(level));
         // Under a bare host one key's empty account must not stop all tenants.
         let height = named.or_else(|| scope.credential());
-        self.learnt_nothing(scope, sent, now, Some(now - sent.at), height);
-        let Some(level) = height.and_then(|height| scope.path().nth(height)) else {
+        let took = Some(now - sent.at);
+        self.learnt_nothing(scope, sent, now, took, height, after);
+        let Some(height) = height else {
             return;
         };
+        let level = scope.path().nth(height).unwrap_or(scope);
         self.wake(level, now);
         let Some(node) = self.node(level) else {
             return;
         };
+        let Some(awake) = node.awake.as_deref_mut() else {
+            return;
+        };
+        if let Some(chosen) = sent.probe.at(height) {
+            awake.gate.probe_withdrawn(chosen);
+            after.changed.push(Arc::clone(level));
+        }
         if sent.epoch < node.epoch {
             return;
         }
         node.epoch = scope.root.word.next_epoch();
-        if let Some(awake) = node.awake.as_deref_mut() {
-            let wait = exhausted.resets.as_ref().map_or(Duration::MAX, Hint::wait);
-            awake.gate.probe_withdrawn();
-            awake.gate.throttled(now, node.epoch);
-            let until = now + wait;
-            let asked = Asked {
-                until,
-                cause: Cause::Exhausted,
-                ban: false,
-                probe: true,
-                early: awake.early_probe(now, until, policy),
-            };
-            close(awake, now, asked);
-            *told = Some(Told {
-                scope: Arc::clone(level),
-                wait,
-                decision: None,
-            });
-        }
+        awake.gate.throttled(now, node.epoch);
+        let wait = exhausted.resets.as_ref().map_or(Duration::MAX, Hint::wait);
+        // It is money that is spent: a wait of zero makes no hot loop either.
+        let until = now + wait.max(awake.gate.least(policy));
+        let asked = Asked {
+            until,
+            cause: Cause::Exhausted,
+            ban: false,
+            probe: true,
+            early: awake.early_probe(now, until, policy),
+        };
+        close(awake, now, asked, policy);
+        *told = Some(Told {
+            scope: Arc::clone(level),
+            wait,
+            decision: None,
+        });
     }
 }
 
 /// Closes the gate, and tells the law.
-pub(super) fn close(awake: &mut Awake, now: Instant, asked: Asked) {
-    let until = awake.gate.pause(now, asked);
+pub(super) fn close(awake: &mut Awake, now: Instant, asked: Asked, policy: &Policy) {
+    let until = awake.gate.pause(now, asked, policy);
     if let Some(pace) = &mut awake.pace {
         pace.pause(now, until);
     }

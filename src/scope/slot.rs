@@ -123,6 +123,10 @@ impl Scope {
             {
                 awake.leases.insert(Arc::clone(&lease));
                 limited = true;
+                // A driver that fell asleep before does not know of it.
+                if awake.driver.running && awake.driver.due > now + UNPOLLED {
+                    level.changed.notify_one();
+                }
             }
         }
         limited.then_some(lease)

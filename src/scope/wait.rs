@@ -172,28 +172,27 @@ impl Scope {
     }
 
     /// The last check before a granted attempt is sent: no gate has closed
-    /// meanwhile, and the budget pays for it if it is a retry.
+    /// meanwhile, and the budget `pays` for it, as of now, if it is a retry.
     ///
     /// Gives the epoch in which it is sent: one that begins after this look has
     /// not been seen. `None` says that it has to wait again.
     pub(super) fn confirm(
         self: &Arc<Self>,
         grant: &Grant,
-        pays: bool,
-        now: Instant,
+        pays: Option<Instant>,
     ) -> Result<Option<u64>, Error> {
         let epoch = self.root.word.read().epoch();
-        if epoch == grant.epoch && !pays {
+        if epoch == grant.epoch && pays.is_none() {
             return Ok(Some(epoch));
         }
         let mut tree = self.root.lock();
         if epoch != grant.epoch && tree.has_closed_since(self, grant.epoch) {
             return Ok(None);
         }
-        let paid = !pays
-            || tree
-                .awake(self)
-                .is_none_or(|awake| awake.budget.withdraw(now));
+        let paid = pays.is_none_or(|now| {
+            let awake = tree.awake(self);
+            awake.is_none_or(|awake| awake.budget.withdraw(now))
+        });
         drop(tree);
         match paid {
             true => Ok(Some(epoch)),

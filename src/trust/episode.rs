@@ -55,13 +55,11 @@ pub(super) struct Episode {
     due: Instant,
     /// An attempt was refused although it had been sent no earlier than asked.
     broken: bool,
+    /// How often an early attempt was answered by a later instant.
+    lengthened: u8,
 }
 
 impl Episode {
-    /// By what factor an answer must ask for more to be a lengthened ban; less
-    /// is a clock's grain, or a window that slides.
-    const LENGTHENED: f64 = 1.25;
-
     pub(super) fn new(at: Reading, hint: Option<&Hint>, status: Option<u16>, broken: bool) -> Self {
         Self {
             began: at,
@@ -70,6 +68,7 @@ impl Episode {
             refused: at.now,
             due: at.now + wait(hint),
             broken,
+            lengthened: 0,
         }
     }
 
@@ -85,16 +84,26 @@ impl Episode {
         sent.at > self.began.now
     }
 
-    /// Another refusal. Says whether it lengthens the wait because it was
-    /// probed early.
+    /// Another refusal. Says whether it shows a ban that is lengthened for
+    /// whoever comes early: a second time, for once is a change of mind.
     pub(super) fn refuse(&mut self, now: Instant, sent: Sent, hint: Option<&Hint>) -> bool {
-        let asked = wait(self.hint.as_ref());
+        let due = now + wait(hint);
         let is_early = !self.breaks(sent);
         self.broken |= !is_early;
+        if is_early && due > self.due && !self.repeats(hint) {
+            self.lengthened = self.lengthened.saturating_add(1);
+        }
         self.refused = self.refused.max(sent.at);
-        self.due = self.due.max(now + wait(hint));
-        let longer = wait(hint).as_secs_f64() > asked.as_secs_f64() * Self::LENGTHENED;
-        is_early && longer
+        self.due = self.due.max(due);
+        self.lengthened > 1
+    }
+
+    /// Whether `hint` is the value that it began with: one that is always the
+    /// same moves its instant on whenever it is given.
+    fn repeats(&self, hint: Option<&Hint>) -> bool {
+        let (first, now) = (wait(self.hint.as_ref()), wait(hint));
+        let (first, now) = (seconds_of(first), seconds_of(now));
+        (first / ONE_VALUE..=first * ONE_VALUE).contains(&now)
     }
 
     pub(super) const fn began(&self) -> Instant {

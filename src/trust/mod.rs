@@ -33,8 +33,9 @@
 //! A probe that is refused costs something too, and where bans are lengthened
 //! for repeat offenders it costs much. So a scope whose long hints were
 //! confirmed (by a refusal late in the wait) is probed again in about every
-//! twelfth long pause only; and one that asked for *more* when it was probed is not
-//! probed for a day, unless its hints are known to mean nothing.
+//! twelfth long pause only; and one that named a *later* instant when it was
+//! probed, twice in an episode, is not probed for a day, unless its hints are
+//! known to mean nothing.
 //!
 //! What is overstated but shorter than `max_pause` is obeyed, knowingly.
 //!

@@ -18,7 +18,7 @@ pub(super) struct Record {
     recovery: Option<Recovery>,
     /// How long they last where the hint says longer.
     ceiling: Option<Ceiling>,
-    /// When a refused probe was last answered by a longer wait.
+    /// When bans were last seen to be lengthened for whoever comes early.
     escalated: Option<u32>,
     /// The median ratio that was last told of.
     ratio: Option<Seconds>,

@@ -239,6 +239,21 @@ async fn nobody_goes_a_nanosecond_early() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_process_that_runs_for_a_century_still_pauses() {
+    let server = Server::new(ms(10), |_| ok());
+    let (client, layer) = client_of(&server, policy());
+    tokio::time::advance(secs(100 * 365 * 86_400)).await;
+    let began = server.now();
+    layer.scopes().get(scope_of(A)).pause_for(secs(5));
+    assert_eq!(statuses(send_all(3, &client, A)).await, [200; 3]);
+    let times = server.times();
+    assert!(
+        times[0] >= began + secs(5) && times[2] <= began + secs(6),
+        "{times:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_many_waits_asked_for_the_longest_holds_everybody() {
     for seed in 0..100 {
         let mut rng = StdRng::seed_from_u64(seed);

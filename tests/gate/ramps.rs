@@ -2,11 +2,7 @@
 
 use std::time::Duration;
 
-use tower::Layer as _;
-use tower_retry_after::{
-    Fixed, RetryAfterLayer, classify_fn,
-    verdict::{Hint, Throttle, ThrottleKind},
-};
+use tower_retry_after::Fixed;
 
 use crate::support::*;
 
@@ -39,29 +35,6 @@ async fn without_a_law_a_hundred_go_evenly_over_the_spread() {
         assert_eq!(statuses(send_all(100, &client, A)).await, [200; 100]);
         assert_even(&server.times(), secs(pause), spread);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn after_a_limit_on_concurrency_they_go_evenly_too() {
-    let server = Server::new(ms(10), |send| match send.nth {
-        0 => bare_refusal(),
-        _ => ok(),
-    });
-    let layer = RetryAfterLayer::new().policy(policy());
-    let layer = layer.classifier(classify_fn(|head| {
-        let hint = Hint::new(secs(20), "x-test");
-        let throttle = Throttle::new(ThrottleKind::ConcurrencyLimited).hint(hint);
-        (head.status == 429).then(|| throttle.into())
-    }));
-    let client = layer.layer(server.clone());
-    let mut calls = send_all(1, &client, A);
-    sleep(ms(20)).await;
-    calls.extend(send_all(100, &client, A));
-    assert_eq!(statuses(calls).await, [200; 101]);
-    let times = server.times();
-    // What the probe waited for its answer is part of the pause.
-    let spread = (times[2] - ms(10)) / 10;
-    assert_even(&times[2..], times[1] + ms(10), spread);
 }
 
 /// They begin at `from`, and are as far apart as it takes to fill `spread`.

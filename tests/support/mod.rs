@@ -89,11 +89,14 @@ pub(crate) fn send_all(n: usize, client: &Client, uri: &str) -> Vec<JoinHandle<R
     (0..n).map(|_| send(client, get(uri))).collect()
 }
 
-/// The statuses of calls that all got an answer.
+/// The statuses of calls that all get an answer, which is read to its end.
 pub(crate) async fn statuses(calls: Vec<JoinHandle<Reply>>) -> Vec<u16> {
-    let replies = futures_util::future::join_all(calls).await;
-    let status = |reply: &Result<Reply, _>| status_of(reply.as_ref().unwrap());
-    replies.iter().map(status).collect()
+    let calls = calls.into_iter().map(|call| async {
+        let (head, body) = reply(call).await.unwrap().into_parts();
+        body.collect().await.unwrap();
+        head.status.as_u16()
+    });
+    futures_util::future::join_all(calls).await
 }
 
 /// How far apart they are.

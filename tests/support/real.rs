@@ -1,5 +1,7 @@
 //! A real server on a loopback port, and the layer over a real client.
 
+#![allow(unreachable_pub, reason = "every test is a crate of its own")]
+
 use std::{
     convert::Infallible,
     error::Error as StdError,
@@ -29,11 +31,11 @@ use tokio::{
 use tower::{Layer, ServiceExt};
 use tower_retry_after::{RetryAfter, RetryAfterLayer, body::ResponseBody};
 
-pub type BoxError = Box<dyn StdError + Send + Sync>;
-pub type Boxed = UnsyncBoxBody<Bytes, Infallible>;
+pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
+pub(crate) type Boxed = UnsyncBoxBody<Bytes, Infallible>;
 
 /// What the server does with one request.
-pub enum Act {
+pub(crate) enum Act {
     /// Reads it to its end, and answers.
     Answer(StatusCode, Answer),
     /// Refuses it after its first frame.
@@ -41,11 +43,11 @@ pub enum Act {
 }
 
 /// The bodies of answers.
-pub type Answer = UnsyncBoxBody<Bytes, BoxError>;
+pub(crate) type Answer = UnsyncBoxBody<Bytes, BoxError>;
 
 /// A server on a loopback port that answers by a script.
 #[derive(Clone)]
-pub struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
@@ -58,7 +60,7 @@ struct Shared {
 }
 
 impl Server {
-    pub async fn start(
+    pub(crate) async fn start(
         version: Version,
         script: impl Fn(usize) -> Act + Send + Sync + 'static,
     ) -> Self {
@@ -122,7 +124,7 @@ impl Server {
             Act::Answer(status, answer) => (status, answer),
             Act::RefuseEarly => {
                 // Reads on, so that the client's body is pulled to its end.
-                tokio::spawn(async move { while body.frame().await.is_some() {} });
+                tokio::spawn(async move { while let Some(Ok(_)) = body.frame().await {} });
                 (StatusCode::TOO_MANY_REQUESTS, full("early"))
             }
         };
@@ -131,39 +133,39 @@ impl Server {
         response
     }
 
-    pub fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::Relaxed)
     }
 
-    pub fn requests(&self) -> Vec<(Vec<u8>, Option<HeaderMap>)> {
+    pub(crate) fn requests(&self) -> Vec<(Vec<u8>, Option<HeaderMap>)> {
         self.shared.requests.lock().unwrap().clone()
     }
 
-    pub fn uri(&self) -> String {
+    pub(crate) fn uri(&self) -> String {
         format!("http://{}/", self.address)
     }
 }
 
-pub fn full(data: impl Into<Bytes>) -> Answer {
+pub(crate) fn full(data: impl Into<Bytes>) -> Answer {
     Answer::new(Full::new(data.into()).map_err(BoxError::from))
 }
 
-pub fn refused() -> Act {
+pub(crate) fn refused() -> Act {
     Act::Answer(StatusCode::TOO_MANY_REQUESTS, full("slow down"))
 }
 
 /// Refuses the first request, and accepts the others.
-pub fn once(nth: usize) -> Act {
+pub(crate) fn once(nth: usize) -> Act {
     match nth {
         0 => refused(),
         _ => Act::Answer(StatusCode::OK, full("done")),
     }
 }
 
-pub type Socket<B> = Client<HttpConnector, B>;
+pub(crate) type Socket<B> = Client<HttpConnector, B>;
 
 /// The layer with pauses of a millisecond.
-pub fn client<B>(version: Version, layer: RetryAfterLayer) -> RetryAfter<Socket<B>>
+pub(crate) fn client<B>(version: Version, layer: RetryAfterLayer) -> RetryAfter<Socket<B>>
 where
     B: Body<Data = Bytes> + Send + 'static,
 {
@@ -175,7 +177,7 @@ where
 }
 
 /// A `POST` that may be repeated.
-pub fn post<B>(server: &Server, body: B) -> Request<B> {
+pub(crate) fn post<B>(server: &Server, body: B) -> Request<B> {
     let request = Request::post(server.uri());
     request
         .header("idempotency-key", "\"1\"")
@@ -183,7 +185,7 @@ pub fn post<B>(server: &Server, body: B) -> Request<B> {
         .unwrap()
 }
 
-pub async fn send<B>(
+pub(crate) async fn send<B>(
     client: RetryAfter<Socket<B>>,
     request: Request<B>,
 ) -> Response<ResponseBody<Incoming>>
@@ -196,16 +198,16 @@ where
 }
 
 /// A body whose chunks come when the test sends them, without a length.
-pub struct Upload(mpsc::UnboundedReceiver<Frame<Bytes>>);
+pub(crate) struct Upload(mpsc::UnboundedReceiver<Frame<Bytes>>);
 
 impl Upload {
-    pub fn open() -> (mpsc::UnboundedSender<Frame<Bytes>>, Boxed) {
+    pub(crate) fn open() -> (mpsc::UnboundedSender<Frame<Bytes>>, Boxed) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (sender, Boxed::new(Self(receiver)))
     }
 
     /// `data` in chunks of `length` bytes.
-    pub fn chunked(data: &Bytes, length: usize) -> Boxed {
+    pub(crate) fn chunked(data: &Bytes, length: usize) -> Boxed {
         let (sender, upload) = Self::open();
         for chunk in data.chunks(length) {
             sender.send(Frame::data(data.slice_ref(chunk))).unwrap();
@@ -226,6 +228,6 @@ impl Body for Upload {
     }
 }
 
-pub fn bytes(length: usize) -> Bytes {
+pub(crate) fn bytes(length: usize) -> Bytes {
     (0..length).map(|at| (at % 251) as u8).collect()
 }

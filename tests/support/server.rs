@@ -96,6 +96,12 @@ impl Server {
     }
 }
 
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Server")
+    }
+}
+
 impl<B> Service<Request<B>> for Server
 where
     B: http_body::Body<Data = Bytes> + std::marker::Send + 'static,

@@ -1,5 +1,8 @@
 //! Trust: hints that lie are measured and sanitised, and true ones obeyed.
 
+#[path = "../support/mod.rs"]
+mod support;
+
 mod client;
 mod layer;
 mod rules;
@@ -7,6 +10,3 @@ mod servers;
 mod simulated;
 mod ways;
 mod world;
-
-#[path = "../support/mod.rs"]
-mod support;

@@ -1,0 +1,93 @@
+//! Where the quota lies, and which rate that makes.
+
+use super::{ledger::Episode, price::Price};
+
+/// How far below the lowest refused rate the law rests.
+const MARGIN: f64 = 0.01;
+
+/// How fast the rate rises to ask whether the quota has grown, per second.
+const SLOPE: f64 = 0.001;
+
+/// Where the rate begins within a bracket, from 0 to 1, in logarithms.
+const MIDDLE: f64 = 0.5;
+const NEAR_LOW: f64 = 0.15;
+
+/// A lower bound further below the upper one than this says nothing.
+const WIDEST: f64 = 64.0;
+
+/// The quota is at least `low` and at most `high` requests a second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bracket {
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// `low` is likely to be the truth.
+    near_low: bool,
+    /// The last cycle in seconds; zero if it says nothing of the server.
+    cycle: f64,
+}
+
+impl Bracket {
+    /// What is known after `episode`, of what was known `before`.
+    pub(super) fn after(episode: Episode, before: Option<Self>) -> Self {
+        let near_low = episode.is_window();
+        match before {
+            // The question is answered: the quota has not grown.
+            Some(Self { low, high, .. }) if episode.asking && episode.low <= high => Self {
+                low: episode
+                    .low
+                    .min(high / (1.0 + MARGIN))
+                    .max(low.min(high / (1.0 + 2.0 * MARGIN))),
+                high,
+                near_low,
+                cycle: 0.0,
+            },
+            _ => Self {
+                low: episode.low.min(episode.rate),
+                high: episode.rate,
+                near_low,
+                cycle: episode.cycle,
+            },
+        }
+    }
+
+    /// The rate after `calm` busy seconds without a refusal.
+    pub(super) fn rate(&self, calm: f64, price: &Price) -> f64 {
+        self.rest(calm, price).max(self.question(calm, price))
+    }
+
+    /// Whether that rate is above the bracket's, to ask a question.
+    pub(super) fn asks(&self, calm: f64, price: &Price) -> bool {
+        self.question(calm, price) > self.rest(calm, price)
+    }
+
+    /// r = low^(1 − x) · high^x, below high.
+    fn rest(&self, calm: f64, price: &Price) -> f64 {
+        // A window that was longer than the last one was not exhausted: `low`
+        // was not the truth.
+        let from = match self.near_low && calm < 1.5 * self.cycle {
+            true => NEAR_LOW,
+            false => MIDDLE,
+        };
+        let x = from + (1.0 - from) * (calm / self.ramp(price)).min(1.0);
+        let low = self.low.max(self.high / WIDEST);
+        (low * (self.high / low).powf(x)).min(self.high / (1.0 + MARGIN))
+    }
+
+    /// r = high · (1 − margin + slope · t), once rested.
+    fn question(&self, calm: f64, price: &Price) -> f64 {
+        let late = calm - price.hold(self.high).max(self.ramp(price));
+        if late > 0.0 {
+            self.high * (1.0 - MARGIN + SLOPE * late)
+        } else {
+            0.0
+        }
+    }
+
+    /// How long the rate takes to climb from within the bracket to its rest.
+    ///
+    /// At least two cycles: a stock that lasted for one at `high`, and for two
+    /// at a lower rate, tells the quota from that.
+    fn ramp(&self, price: &Price) -> f64 {
+        price.ramp(self.high).max(2.0 * self.cycle)
+    }
+}

@@ -1,0 +1,150 @@
+//! What was accepted, from exhaustion to exhaustion.
+
+use crate::time::Instant;
+
+/// Who names a wait of this many seconds knows when its window ends.
+const WINDOW: f64 = 2.0;
+
+/// Counts what was accepted since the quota was last exhausted, and since the
+/// gate last opened.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    /// The last exhaustion, if there was one.
+    exhausted: Option<Instant>,
+    since_exhausted: f64,
+    opened: Instant,
+    since_opened: f64,
+    /// Nothing was accepted since the last exhaustion: a throttle would be the
+    /// same one.
+    spent: bool,
+    paused: Option<Instant>,
+}
+
+/// What a throttle means for the accounts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Exhaustion {
+    /// There was none before.
+    First,
+    /// Nothing was accepted since the last.
+    Same,
+    /// At least this much per second was refilled since the last.
+    Next(f64),
+}
+
+/// From one resume to the next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cycle {
+    /// Accepted per second.
+    pub(super) low: f64,
+    /// Its length, and its pause's, in seconds.
+    pub(super) length: f64,
+    pub(super) paused: f64,
+}
+
+/// One exhaustion and what is known of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Episode {
+    /// The rate that was refused.
+    pub(super) rate: f64,
+    /// A rate that was served before.
+    pub(super) low: f64,
+    /// The wait that the server asked for, in seconds; zero for none.
+    pub(super) asked: f64,
+    /// The rate had been raised to ask whether the quota has grown.
+    pub(super) asking: bool,
+    /// How long the cycle took that it ended; zero until that is known.
+    pub(super) cycle: f64,
+}
+
+impl Episode {
+    /// With what its resume has shown.
+    pub(super) fn closed_by(mut self, cycle: &Cycle) -> Self {
+        // Of a window, whole ones lie between two resumes.
+        self.low = match self.is_window() {
+            true => cycle.low,
+            false => self.low.min(cycle.low),
+        };
+        self.cycle = cycle.length;
+        self
+    }
+
+    /// Whether the server seems to count in windows, and to name their ends.
+    pub(super) fn is_window(&self) -> bool {
+        self.asked >= WINDOW
+    }
+}
+
+impl Ledger {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self {
+            exhausted: None,
+            since_exhausted: 0.0,
+            opened: now,
+            since_opened: 0.0,
+            spent: false,
+            paused: None,
+        }
+    }
+
+    /// Begins anew at `now`, in the middle of a pause perhaps.
+    pub(super) fn reopen(&mut self, now: Instant) {
+        let paused = self.paused;
+        *self = Self::new(now);
+        self.paused = paused;
+    }
+
+    pub(super) fn accepted(&mut self, stale: bool) {
+        self.since_exhausted += 1.0;
+        self.since_opened += 1.0;
+        if !stale {
+            self.spent = false;
+        }
+    }
+
+    /// What was refilled per second since the last exhaustion, at least.
+    pub(super) fn low(&self, now: Instant) -> f64 {
+        // The first may have been there in part.
+        let refilled = self.since_exhausted - 1.0;
+        let time = self.exhausted.map_or(0.0, |at| now.secs_since(at));
+        if refilled > 0.0 && time > 0.0 {
+            refilled / time
+        } else {
+            0.0
+        }
+    }
+
+    pub(super) fn exhausted(&mut self, now: Instant) -> Exhaustion {
+        if self.spent {
+            return Exhaustion::Same;
+        }
+        let low = self.low(now);
+        self.spent = true;
+        self.since_exhausted = 0.0;
+        match self.exhausted.replace(now) {
+            None => Exhaustion::First,
+            Some(_) => Exhaustion::Next(low),
+        }
+    }
+
+    pub(super) fn paused(&mut self, now: Instant) {
+        self.paused.get_or_insert(now);
+    }
+
+    /// The cycle that ends at `now`, if a pause does.
+    pub(super) fn resumed(&mut self, now: Instant) -> Option<Cycle> {
+        let paused = now.secs_since(self.paused.take()?);
+        let length = now.secs_since(self.opened);
+        let low = if length > 0.0 {
+            self.since_opened / length
+        } else {
+            0.0
+        };
+        self.opened = now;
+        self.since_opened = 0.0;
+        Some(Cycle {
+            low,
+            length,
+            paused,
+        })
+    }
+}

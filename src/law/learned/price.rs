@@ -1,0 +1,85 @@
+//! What an episode costs, and so how rarely there may be one.
+
+use super::{bracket::Bracket, ledger::Episode};
+
+/// Refusals that are planned for, as a share of the sends.
+const REFUSALS: f64 = 0.0004;
+
+/// Pauses that are planned for, as a share of the time.
+const PAUSES: f64 = 0.005;
+
+/// The shortest time between two episodes, in seconds, for the patient.
+const SHORTEST: f64 = 10.0;
+
+/// How much one episode weighs in the averages.
+const WEIGHT: f64 = 0.3;
+
+/// A lower bound this far below the upper one is a surprise.
+const SURPRISE: f64 = 0.93;
+
+const IMPATIENT: f64 = 0.125;
+
+/// The price of an episode.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Price {
+    /// Refusals of the episode that is not over.
+    refused: f64,
+    /// Refusals an episode, on average.
+    refusals: f64,
+    /// Paused seconds an episode, on average.
+    paused: f64,
+    /// How much of the time that episodes ought to be apart is waited, from
+    /// [`IMPATIENT`] to 1.
+    patience: f64,
+}
+
+impl Price {
+    pub(super) const fn new() -> Self {
+        Self {
+            refused: 0.0,
+            refusals: 2.0,
+            paused: 1.0,
+            patience: 0.5,
+        }
+    }
+
+    pub(super) fn refused(&mut self) {
+        self.refused += 1.0;
+    }
+
+    /// The first refusal of the next episode has come.
+    pub(super) fn episode(&mut self) {
+        // It is one of those counted.
+        let last = self.refused - 1.0;
+        self.refusals += WEIGHT * (last.max(1.0) - self.refusals);
+        self.refused = 1.0;
+    }
+
+    pub(super) fn paused(&mut self, secs: f64) {
+        self.paused += WEIGHT * (secs - self.paused);
+    }
+
+    /// Judges how well `episode` fits what was known `before`.
+    pub(super) fn surprised(&mut self, episode: &Episode, before: Option<&Bracket>) {
+        let Some(before) = before else { return };
+        if episode.asking {
+            self.patience = (self.patience * 1.3).min(1.0);
+        } else if episode.low < SURPRISE * before.high.min(episode.rate) {
+            self.impatient();
+        }
+    }
+
+    pub(super) fn impatient(&mut self) {
+        self.patience = (self.patience / 2.0).max(IMPATIENT);
+    }
+
+    /// In how many seconds at `rate` the refusals of an episode are few.
+    pub(super) fn ramp(&self, rate: f64) -> f64 {
+        self.patience * (self.refusals / (REFUSALS * rate)).max(SHORTEST)
+    }
+
+    /// In how many seconds its pause is short as well.
+    pub(super) fn hold(&self, rate: f64) -> f64 {
+        (self.patience * self.paused / PAUSES).max(self.ramp(rate))
+    }
+}

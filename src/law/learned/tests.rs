@@ -1,0 +1,327 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::time::seconds;
+
+fn at(secs: f64) -> Instant {
+    Instant::ZERO + seconds(secs)
+}
+
+fn refused(asked: Option<f64>) -> Ended {
+    Ended::Throttled {
+        kind: ThrottleKind::RateLimited,
+        asked: asked.map(seconds),
+    }
+}
+
+fn attempt(now: Instant, ended: Ended) -> Attempt {
+    Attempt::new(now, now, ended).waiting(true)
+}
+
+/// A server in virtual time that refills `quota` a second.
+#[derive(Clone, Copy, Debug)]
+enum Server {
+    Bucket { quota: f64, depth: f64, level: f64 },
+    Window { limit: f64, secs: f64, left: f64 },
+}
+
+impl Server {
+    fn bucket(quota: f64, depth: f64) -> Self {
+        let level = depth;
+        Self::Bucket {
+            quota,
+            depth,
+            level,
+        }
+    }
+
+    fn window(limit: f64, secs: f64) -> Self {
+        Self::Window {
+            limit,
+            secs,
+            left: limit,
+        }
+    }
+
+    /// The wait that a refusal names, if it refuses.
+    fn send(&mut self, from: f64, now: f64) -> Result<(), f64> {
+        match self {
+            Self::Bucket {
+                quota,
+                depth,
+                level,
+            } => {
+                *level = (*level + *quota * (now - from)).min(*depth);
+                if *level < 1.0 {
+                    return Err(((1.0 - *level) / *quota).ceil());
+                }
+                *level -= 1.0;
+            }
+            Self::Window { limit, secs, left } => {
+                let ends = (now / *secs).floor() * *secs + *secs;
+                if from < ends - *secs {
+                    *left = *limit;
+                }
+                if *left < 1.0 {
+                    return Err((ends - now).ceil());
+                }
+                *left -= 1.0;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Callers that always wait, a gate that obeys, one answer at a time.
+struct World {
+    law: Box<dyn Law>,
+    server: Server,
+    now: f64,
+    sent: f64,
+    refused: f64,
+    accepted: f64,
+}
+
+impl World {
+    fn new(server: Server, measured: f64) -> Self {
+        let law = Learned::new().build(at(0.0), Rate::per_second(measured));
+        Self {
+            law,
+            server,
+            now: 0.0,
+            sent: 0.0,
+            refused: 0.0,
+            accepted: 0.0,
+        }
+    }
+
+    fn run(&mut self, secs: f64) {
+        let end = self.now + secs;
+        (self.sent, self.refused, self.accepted) = (0.0, 0.0, 0.0);
+        while self.now < end {
+            let from = self.now;
+            self.now += 1.0 / self.law.rate(at(self.now)).get();
+            self.send(from);
+        }
+    }
+
+    fn send(&mut self, from: f64) {
+        self.sent += 1.0;
+        let Err(wait) = self.server.send(from, self.now) else {
+            self.accepted += 1.0;
+            self.law.on_attempt(&attempt(at(self.now), Ended::Accepted));
+            return;
+        };
+        self.refused += 1.0;
+        self.law
+            .on_attempt(&attempt(at(self.now), refused(Some(wait))));
+        let opens = self.now + wait.max(1.0);
+        self.law.on_pause(at(self.now), at(opens));
+        self.now = opens;
+        self.law.on_resume(at(opens));
+    }
+
+    fn rate(&mut self) -> f64 {
+        self.law.rate(at(self.now)).get()
+    }
+}
+
+#[test]
+fn it_sleeps_until_the_first_throttle_unless_told_a_rate() {
+    assert_eq!(Learned::default().start(), None);
+    assert_eq!(Learned::slow_start().start(), Some(Rate::per_second(1.0)));
+    let told = Learned::new().start_rate(7.0);
+    assert_eq!(told.start(), Some(Rate::per_second(7.0)));
+}
+
+#[test]
+fn a_burst_refused_as_one_cuts_once() {
+    let mut law = Learned::new().build(at(1.0), Rate::per_second(100.0));
+    law.on_attempt(&attempt(at(1.0), refused(None)));
+    for _ in 0..63 {
+        law.on_attempt(&attempt(at(1.0), refused(None)).stale(true));
+    }
+    assert_eq!(law.rate(at(1.0)).get(), 50.0);
+}
+
+#[test]
+fn a_limit_on_concurrency_leaves_the_rate_alone() {
+    let mut law = Learned::new().build(at(1.0), Rate::per_second(100.0));
+    let kind = ThrottleKind::ConcurrencyLimited;
+    law.on_attempt(&attempt(at(1.0), Ended::Throttled { kind, asked: None }));
+    assert_eq!(law.rate(at(1.0)).get(), 100.0);
+}
+
+#[test]
+fn a_slow_start_grows_only_while_callers_wait() {
+    let mut law = Learned::slow_start().build(at(0.0), Rate::per_second(1.0));
+    for secs in 0..60 {
+        law.on_attempt(&attempt(at(f64::from(secs)), Ended::Accepted).waiting(false));
+    }
+    assert_eq!(law.rate(at(60.0)).get(), 1.0);
+    for secs in 60..=90 {
+        law.on_attempt(&attempt(at(f64::from(secs)), Ended::Accepted));
+    }
+    let rate = law.rate(at(90.0)).get();
+    assert!((15.0..25.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn an_idle_hour_is_no_evidence_of_capacity() {
+    let mut world = World::new(Server::bucket(50.0, 50.0), 200.0);
+    world.run(1800.0);
+    let rate = world.rate();
+    for secs in 0..3600 {
+        let now = at(world.now + f64::from(secs));
+        let idle = attempt(now, Ended::Accepted).waiting(false);
+        world.law.on_attempt(&idle);
+        assert!(world.law.rate(now).get() <= rate * 1.02);
+    }
+}
+
+#[test]
+fn a_quota_that_has_doubled_is_found_again() {
+    let mut world = World::new(Server::bucket(25.0, 25.0), 200.0);
+    world.run(3600.0);
+    assert!((24.0..25.5).contains(&world.rate()), "{}", world.rate());
+    world.server = Server::bucket(50.0, 50.0);
+    world.run(600.0);
+    world.run(600.0);
+    assert!(world.accepted >= 0.96 * 600.0 * 50.0, "{}", world.accepted);
+}
+
+#[test]
+fn a_quota_that_has_halved_is_found_within_a_minute() {
+    let mut world = World::new(Server::bucket(50.0, 50.0), 200.0);
+    world.run(3600.0);
+    world.server = Server::bucket(25.0, 50.0);
+    world.run(60.0);
+    world.run(600.0);
+    assert!(world.accepted >= 0.96 * 600.0 * 25.0, "{}", world.accepted);
+    assert!(world.refused <= 12.0, "{}", world.refused);
+}
+
+#[test]
+fn after_a_long_silence_it_begins_below_what_it_knew() {
+    let mut world = World::new(Server::bucket(50.0, 50.0), 200.0);
+    world.run(3600.0);
+    let knew = world.rate();
+    world.now += 4.0 * 3600.0;
+    world
+        .law
+        .on_attempt(&attempt(at(world.now), Ended::Accepted));
+    assert!(world.rate() < 0.5 * knew, "{}", world.rate());
+    world.run(300.0);
+    world.run(600.0);
+    assert!(world.accepted >= 0.96 * 600.0 * 50.0, "{}", world.accepted);
+}
+
+#[test]
+fn a_rate_set_by_hand_is_where_it_begins_anew() {
+    let mut world = World::new(Server::bucket(50.0, 50.0), 200.0);
+    world.run(600.0);
+    world.law.set_rate(at(world.now), Rate::per_second(2.0));
+    assert_eq!(world.rate(), 2.0);
+    world.run(120.0);
+    world.run(600.0);
+    assert!(world.accepted >= 0.96 * 600.0 * 50.0, "{}", world.accepted);
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Attempt(Ended, bool, bool),
+    Pause,
+    Resume,
+    Set(f64),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let asked = prop_oneof![Just(None), (0.0..1e5f64).prop_map(Some)];
+    let ended = prop_oneof![6 => Just(Ended::Accepted), 1 => asked.prop_map(refused)];
+    prop_oneof![
+        12 => (ended, any::<bool>(), any::<bool>()).prop_map(|(e, s, w)| Step::Attempt(e, s, w)),
+        1 => Just(Step::Pause),
+        1 => Just(Step::Resume),
+        1 => any::<f64>().prop_map(Step::Set),
+    ]
+}
+
+fn feed(law: &mut dyn Law, now: Instant, step: Step) {
+    match step {
+        Step::Attempt(ended, stale, waiting) => {
+            law.on_attempt(&Attempt::new(now, now, ended).stale(stale).waiting(waiting));
+        }
+        Step::Pause => law.on_pause(now, now),
+        Step::Resume => law.on_resume(now),
+        Step::Set(rate) => law.set_rate(now, Rate::per_second(rate)),
+    }
+}
+
+proptest! {
+    /// The rate stays a number within its bounds, a throttle never raises it,
+    /// and two laws that saw the same give the same.
+    #[test]
+    fn whatever_happens_the_rate_keeps_within_its_bounds(
+        start in any::<f64>(),
+        floor in any::<f64>(),
+        ceiling in any::<f64>(),
+        steps in prop::collection::vec((any::<u64>(), 0..14u32, any_step()), 0..300),
+    ) {
+        let config = Learned::new().start_rate(start).floor(floor).ceiling(ceiling);
+        let build = || config.build(Instant::ZERO, Rate::per_second(start));
+        let (mut law, mut twin) = (build(), build());
+        let floor = Rate::per_second(floor);
+        let ceiling = Rate::per_second(ceiling).at_least(floor);
+        let mut now = Instant::ZERO;
+        for (nanos, digits, step) in steps {
+            now += Duration::from_nanos(nanos % 10u64.pow(digits));
+            let before = law.rate(now);
+            feed(&mut *law, now, step);
+            feed(&mut *twin, now, step);
+            let rate = law.rate(now);
+            prop_assert_eq!(rate, twin.rate(now));
+            prop_assert!(rate >= floor && rate <= ceiling, "{:?}", rate);
+            if let Step::Attempt(Ended::Throttled { .. }, ..) = step {
+                prop_assert!(rate <= before, "{:?} after {:?}", rate, before);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever the quota and the depth, it comes to rest just below.
+    #[test]
+    fn it_rests_just_below_the_quota_of_any_bucket(
+        exponent in 0.0..2.3f64,
+        depth in 0.2..10.0f64,
+        measured in 0.0..500.0f64,
+    ) {
+        let quota = 10f64.powf(exponent);
+        let mut world = World::new(Server::bucket(quota, (quota * depth).max(2.0)), measured);
+        world.run(3600.0);
+        world.run(7200.0);
+        prop_assert!(world.accepted >= 0.97 * 7200.0 * quota, "{}", world.accepted / 7200.0);
+        prop_assert!(world.refused <= 0.001 * world.sent + 2.0, "{} of {}", world.refused, world.sent);
+    }
+
+    /// The same of a window, of a second or of some minutes.
+    #[test]
+    fn it_rests_just_below_the_quota_of_any_window(
+        limit in 50.0..5000.0f64,
+        secs in 1.0..300.0f64,
+        measured in 0.0..500.0f64,
+    ) {
+        let (limit, secs) = (limit.round(), secs.round());
+        let quota = limit / secs;
+        prop_assume!(quota > 1.0 && quota < 200.0);
+        let mut world = World::new(Server::window(limit, secs), measured);
+        world.run(3600.0);
+        world.run(7200.0);
+        prop_assert!(world.accepted >= 0.96 * 7200.0 * quota, "{}", world.accepted / 7200.0);
+        prop_assert!(world.refused <= 0.001 * world.sent + 2.0, "{} of {}", world.refused, world.sent);
+    }
+}

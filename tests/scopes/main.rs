@@ -1,0 +1,13 @@
+//! What a quota applies to: keys, the registry, handles, and what one call may
+//! ask for.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod handles;
+mod keys;
+mod options;
+mod registry;
+mod secrets;
+mod slots;
+mod snapshots;
