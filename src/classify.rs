@@ -17,7 +17,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header, response::Parts};
-use http_body::Body;
+use http_body::{Body, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 use tower_layer::Layer;
@@ -35,9 +35,12 @@ use crate::{
 /// How long the body of an answer is read ahead at most.
 const PEEK: Duration = Duration::from_secs(5);
 
-/// How long the first frame is awaited where trailers decide: a stream that is
-/// silent at first must not have its head held back.
+/// How long that may take where the answer may be a stream: one that is silent
+/// at first must not have its head held back.
 const PEEK_FRAME: Duration = Duration::from_millis(50);
+
+/// The largest body that is read ahead whole.
+const PEEK_BYTES: u64 = 64 * 1024;
 
 /// Tells the server how much time is left, in a request that already says so.
 pub(crate) type TellTimeout = fn(&mut HeaderMap, Duration);
@@ -355,9 +358,12 @@ where
                     let (head, body) = response.into_parts();
                     let body = ResponseBody::new(body, None);
                     match judge.head(&head) {
-                        Phase::NeedBody { meanwhile } if is_plain(&head) => {
+                        Phase::NeedBody { meanwhile }
+                            if is_plain(&head) && is_bounded(&meanwhile, &body.size_hint()) =>
+                        {
                             judge.ticket.settle_meanwhile(&meanwhile);
-                            Box::new(judge.peeking(head, body.peek(), meanwhile, PEEK))
+                            let most = patience(&meanwhile, &body.size_hint());
+                            Box::new(judge.peeking(head, body.peek(), meanwhile, most))
                         }
                         Phase::NeedTrailers { meanwhile } => {
                             let peek = body.peek().one_frame();
@@ -405,6 +411,22 @@ where
 fn is_plain(head: &Parts) -> bool {
     let coding = head.headers.get(header::CONTENT_ENCODING);
     coding.is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+/// Whether reading ahead can tell something: what is known to be cut off does
+/// not parse, and only of a refusal is the beginning worth keeping.
+fn is_bounded(meanwhile: &Verdict, size: &SizeHint) -> bool {
+    meanwhile.is_refusal() || size.lower() <= PEEK_BYTES
+}
+
+/// How long to wait for a body. A success that does not declare its size may be
+/// a stream, which must not be held back: what comes along with its head is
+/// read, and no more.
+fn patience(meanwhile: &Verdict, size: &SizeHint) -> Duration {
+    match meanwhile.is_accepted() && size.exact().is_none() {
+        true => PEEK_FRAME,
+        false => PEEK,
+    }
 }
 
 impl<F, RB: Body> fmt::Debug for ResponseFuture<F, RB> {
