@@ -19,12 +19,12 @@ pub(crate) struct Level {
     perhaps: u64,
     /// Nothing but an early probe is sent before this, and when that was asked.
     until: Option<(Duration, Duration)>,
+    /// Not even an early probe is sent before this.
     floor: Duration,
     ban: bool,
     exhausted: bool,
-    episode: Option<Duration>,
     /// The last probe: when it was sent, by whom, and whether it has ended.
-    probe: Option<(Duration, u64, bool)>,
+    probe: Option<(Duration, usize, bool)>,
 }
 
 /// What a server's refusal, or somebody's hand, asks for.
@@ -40,36 +40,34 @@ impl Level {
     /// An attempt numbered `sent` was refused, or somebody paused the scope.
     pub(crate) fn pause(&mut self, sent: u64, seq: u64, now: Duration, asked: Asked) {
         if sent <= self.perhaps {
-            self.perhaps = seq;
+            self.perhaps(seq);
             return;
         }
         self.paused = seq;
-        self.perhaps = seq;
-        self.probe = None;
+        self.perhaps(seq);
         let least = if asked.by_hand {
             Duration::ZERO
         } else {
             MIN_PAUSE
         };
-        let until = now.saturating_add(asked.wait.max(least));
+        let until = now + asked.wait.max(least);
         if self.until.is_none_or(|(old, _)| old < until) {
             self.until = Some((until, now));
             self.exhausted = asked.exhausted;
         }
+        let floor = match asked.by_hand || asked.wait <= MAX_PAUSE {
+            true => until,
+            false => now + least,
+        };
+        self.floor = self.floor.max(floor);
         self.ban |= asked.ban;
-        if asked.by_hand || until - now <= MAX_PAUSE {
-            self.floor = self.floor.max(until);
-        }
-        if !asked.by_hand {
-            self.episode.get_or_insert(now);
-        }
     }
 
-    /// A retry was refused: that may have paused the scope.
-    pub(crate) fn perhaps(&mut self, seq: u64, now: Duration) {
+    /// An attempt was refused that may have been stale, or may have paused its
+    /// call alone.
+    pub(crate) fn perhaps(&mut self, seq: u64) {
         self.perhaps = seq;
         self.probe = None;
-        self.episode.get_or_insert(now);
     }
 
     /// An attempt numbered `sent` was accepted.
@@ -77,18 +75,16 @@ impl Level {
         if sent > self.paused {
             self.open();
         }
-        if sent > self.perhaps {
-            self.episode = None;
-        }
     }
 
-    /// Somebody resumed it, or a pause by hand is over.
+    /// Somebody resumed it.
     pub(crate) fn open(&mut self) {
-        self.until = None;
-        self.floor = Duration::ZERO;
-        self.ban = false;
-        self.exhausted = false;
-        self.probe = None;
+        let (paused, perhaps) = (self.paused, self.perhaps);
+        *self = Self {
+            paused,
+            perhaps,
+            ..Self::default()
+        };
     }
 
     /// Whether an attempt may be sent at `now`.
@@ -97,22 +93,19 @@ impl Level {
             return true;
         };
         let long = self.exhausted || until - asked > MAX_PAUSE;
-        let early = self.episode.is_some_and(|began| now >= began + MAX_PAUSE);
-        now >= until || (long && early && !self.ban && now >= self.floor)
+        now >= until || (long && !self.ban && now >= self.floor)
     }
 
     /// For how long it is certainly still closed.
     pub(crate) fn closed_for(&self, now: Duration) -> Option<Duration> {
         let (until, _) = self.until?;
-        (until > now).then(|| until - now)
+        until.checked_sub(now).filter(|left| !left.is_zero())
     }
 
     /// An attempt is sent into the pause. Says whether it may be the probe: the
     /// one before it is back, or was given up on.
-    pub(crate) fn probe(&mut self, now: Duration, call: u64) -> bool {
-        let last = self.probe.replace((now, call, false));
-        match last {
-            // It taught nothing, or the next would not go into a pause.
+    pub(crate) fn probe(&mut self, now: Duration, call: usize) -> bool {
+        match self.probe.replace((now, call, false)) {
             Some((sent, _, true)) => now >= sent + MIN_PAUSE,
             // The shortest lease, and the pause after it.
             Some((sent, _, false)) => now >= sent + 2 * MIN_PAUSE,
@@ -121,7 +114,7 @@ impl Level {
     }
 
     /// The probe of `call` is back, or was dropped.
-    pub(crate) fn probe_ended(&mut self, of: u64) {
+    pub(crate) fn probe_ended(&mut self, of: usize) {
         if let Some((_, call, ended)) = &mut self.probe
             && *call == of
         {

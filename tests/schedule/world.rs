@@ -17,24 +17,34 @@ use tokio::time::Sleep;
 use tower_retry_after::{BoxError, ScopeHandle};
 
 use crate::{
-    MIN_PAUSE,
     model::{Asked, Level, PATHS},
     ms, now, secs,
 };
 
+/// What a request asks the server: its call, and its scope.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    pub(crate) call: usize,
+    pub(crate) scope: usize,
+}
+
 /// What a server answers, decided when it is asked.
 #[derive(Clone, Copy, Debug)]
-enum Plan {
+pub(crate) enum Plan {
     Accept,
     Neutral,
     Break,
-    Refuse { root: bool, asked: Asked },
+    /// A refusal that names its scope, or the root above it.
+    Refuse {
+        root: bool,
+        asked: Asked,
+    },
 }
 
 /// One attempt as the server saw it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Send {
-    pub(crate) call: u64,
+    pub(crate) call: usize,
     pub(crate) attempt: u32,
     pub(crate) scope: usize,
     pub(crate) at: Duration,
@@ -43,7 +53,7 @@ pub(crate) struct Send {
 }
 
 /// One call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Call {
     pub(crate) arrived: Duration,
     pub(crate) attempts: u32,
@@ -58,7 +68,7 @@ pub(crate) struct World {
     pub(crate) levels: [Level; PATHS.len()],
     pub(crate) calls: Vec<Call>,
     pub(crate) sends: Vec<Send>,
-    /// Out of ten, how many are refused.
+    /// Out of ten, how many are refused; with none the server is well.
     pub(crate) refused: u32,
     seq: u64,
     handles: Vec<ScopeHandle>,
@@ -92,46 +102,57 @@ impl Shared {
         self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Trickle>, BoxError> {
-        let mut flight = Flight::begin(&self, *request.extensions().get().unwrap());
-        let (latency, plan) = flight.plan;
+        let question = *request.extensions().get().unwrap();
+        let (flight, latency, plan) = Flight::begin(&self, question);
         tokio::time::sleep(latency).await;
         let answer = flight.end(plan);
-        if matches!(plan, Plan::Break) {
-            return Err("broken".into());
+        match plan {
+            Plan::Break => Err("broken".into()),
+            _ => Ok(answer),
         }
-        Ok(answer)
     }
 }
 
 impl World {
+    /// Numbers the next event.
     pub(crate) fn next(&mut self) -> u64 {
         self.seq += 1;
         self.seq
     }
 
+    /// Numbers a call that arrives now.
+    pub(crate) fn arrives(&mut self) -> usize {
+        self.calls.push(Call {
+            arrived: now(),
+            ..Call::default()
+        });
+        self.calls.len() - 1
+    }
+
+    /// Decides on the next answer, and how long it takes.
     fn plan(&mut self) -> (Duration, Plan) {
-        let slow = self.refused > 0 && self.rng.random_ratio(1, 20);
-        let latency = match slow {
+        let ill = self.refused > 0;
+        let latency = match ill && self.rng.random_ratio(1, 20) {
             true => ms(self.rng.random_range(1_000..90_000)),
             false => ms(self.rng.random_range(1..300)),
         };
         let plan = match self.rng.random_range(0..10) {
             n if n < self.refused => self.refusal(),
-            8 if self.refused > 0 => Plan::Neutral,
-            9 if self.refused > 0 => Plan::Break,
+            8 if ill => Plan::Neutral,
+            9 if ill => Plan::Break,
             _ => Plan::Accept,
         };
         (latency, plan)
     }
 
     fn refusal(&mut self) -> Plan {
+        const WAITS: [u64; 9] = [0, 0, 1, 2, 3, 5, 10, 30, 600];
         let exhausted = self.rng.random_ratio(1, 20);
-        let wait = [0, 0, 1, 2, 3, 5, 10, 30, 600];
         Plan::Refuse {
             root: self.rng.random_ratio(1, 5),
             asked: Asked {
-                wait: secs(wait[self.rng.random_range(0..wait.len())]),
-                ban: self.rng.random_ratio(1, 10) && !exhausted,
+                wait: secs(WAITS[self.rng.random_range(0..WAITS.len())]),
+                ban: !exhausted && self.rng.random_ratio(1, 10),
                 exhausted,
                 by_hand: false,
             },
@@ -157,11 +178,12 @@ struct Flight {
     world: Shared,
     send: Send,
     seq: u64,
-    plan: (Duration, Plan),
 }
 
 impl Flight {
-    fn begin(shared: &Shared, (call, scope): (u64, usize)) -> Self {
+    /// Checks that the attempt may be sent, and decides on its answer.
+    fn begin(shared: &Shared, question: Question) -> (Self, Duration, Plan) {
+        let Question { call, scope } = question;
         let mut guard = shared.lock();
         let world = &mut *guard;
         let now = now();
@@ -179,47 +201,26 @@ impl Flight {
                 assert!(snapshot.in_flight <= u64::from(limit), "{snapshot:?}");
             }
         }
-        let of = &mut world.calls[call as usize];
-        of.attempts += 1;
+        world.calls[call].attempts += 1;
         let send = Send {
             call,
-            attempt: of.attempts,
+            attempt: world.calls[call].attempts,
             scope,
             at: now,
             probe,
         };
-        crate::trace!(
-            "send {send:?} {:?}",
-            world
-                .handles
-                .iter()
-                .map(|h| {
-                    let s = h.snapshot();
-                    (s.paused_for, s.waiting, s.in_flight)
-                })
-                .collect::<Vec<_>>()
-        );
         world.sends.push(send);
-        let (seq, plan) = (world.next(), world.plan());
+        let (seq, (latency, plan)) = (world.next(), world.plan());
         drop(guard);
-        Self {
-            world: shared.clone(),
-            send,
-            seq,
-            plan,
-        }
+        let world = shared.clone();
+        (Self { world, send, seq }, latency, plan)
     }
 
     /// Answers, and writes down what that changes for certain.
-    fn end(&mut self, plan: Plan) -> Response<Trickle> {
+    fn end(self, plan: Plan) -> Response<Trickle> {
         let mut guard = self.world.lock();
         let world = &mut *guard;
-        let (now, path) = (now(), PATHS[self.send.scope]);
-        crate::trace!(
-            "answer {now:?} call {} scope {} {plan:?}",
-            self.send.call,
-            self.send.scope
-        );
+        let path = PATHS[self.send.scope];
         match plan {
             Plan::Accept => path
                 .iter()
@@ -228,30 +229,29 @@ impl Flight {
                 let at = if root { path[path.len() - 1] } else { path[0] };
                 let seq = world.next();
                 match self.send.attempt {
-                    1 => world.levels[at].pause(self.seq, seq, now, asked),
-                    _ => world.levels[at].perhaps(seq, now),
+                    1 => world.levels[at].pause(self.seq, seq, now(), asked),
+                    _ => world.levels[at].perhaps(seq),
                 }
             }
             Plan::Neutral | Plan::Break => {}
         }
-        Response::builder()
-            .status(match plan {
-                Plan::Accept => 200,
-                Plan::Refuse { .. } => 429,
-                _ => 500,
-            })
-            .extension(plan_of(plan))
-            .body(Trickle {
-                frames: world.rng.random_range(0..4),
-                pause: match world.rng.random_ratio(1, 20) {
-                    true => MIN_PAUSE * 10,
-                    false => ms(world.rng.random_range(0..50)),
-                },
-                sleep: None,
-                of: self.send,
-                world: self.world.clone(),
-            })
-            .unwrap()
+        let status = match plan {
+            Plan::Accept => 200,
+            Plan::Refuse { .. } => 429,
+            _ => 500,
+        };
+        let body = Trickle {
+            frames: world.rng.random_range(0..4),
+            pause: match world.rng.random_ratio(1, 20) {
+                true => secs(10),
+                false => ms(world.rng.random_range(0..50)),
+            },
+            sleep: None,
+            of: self.send,
+            world: self.world.clone(),
+        };
+        let answer = Response::builder().status(status).extension(plan);
+        answer.body(body).unwrap()
     }
 }
 
@@ -261,16 +261,6 @@ impl Drop for Flight {
         for &at in PATHS[self.send.scope] {
             world.levels[at].probe_ended(self.send.call);
         }
-    }
-}
-
-/// What the classifier is told: the level and what is asked, for a refusal.
-pub(crate) type Told = Option<(bool, Asked)>;
-
-fn plan_of(plan: Plan) -> Told {
-    match plan {
-        Plan::Refuse { root, asked } => Some((root, asked)),
-        _ => None,
     }
 }
 
@@ -285,7 +275,7 @@ pub(crate) struct Trickle {
 
 impl Drop for Trickle {
     fn drop(&mut self) {
-        let call = &mut self.world.lock().calls[self.of.call as usize];
+        let call = &mut self.world.lock().calls[self.of.call];
         call.ended = Some(now()).filter(|_| self.of.attempt == 1).or(call.ended);
     }
 }
