@@ -124,7 +124,7 @@ impl Lab {
             state.path.one_way()
         };
         sleep(Duration::from_secs_f64(there)).await;
-        let (answer, back) = {
+        let (answer, asked, back) = {
             let now = self.now();
             let mut state = self.state.borrow_mut();
             let answer = state.server.arrive(now);
@@ -134,16 +134,21 @@ impl Lab {
             } else {
                 0.0
             };
-            (answer, occupied + state.path.one_way())
+            let back = occupied + state.path.one_way();
+            // A wait counts from its receipt; a date is an instant.
+            let from = match self.scenario.hint {
+                Hint::Date | Hint::DateSkewed(_) => now.floor(),
+                _ => now + back,
+            };
+            (answer, answer.hint.map(|wait| from + wait), back)
         };
         let response = self.response(&answer);
         sleep(Duration::from_secs_f64(back)).await;
-        let now = self.now();
         let told = &mut self.state.borrow_mut().told[replica];
-        match answer.hint {
+        match asked {
             _ if answer.accepted => told.accepted = told.accepted.max(sent),
             // What was accepted later outdates it.
-            Some(wait) if told.accepted <= sent => told.until = told.until.max(now + wait),
+            Some(until) if told.accepted <= sent => told.until = told.until.max(until),
             _ => {}
         }
         response

@@ -24,6 +24,8 @@ pub(super) struct Bracket {
     near_low: bool,
     /// The last cycle in seconds; zero if it says nothing of the server.
     cycle: f64,
+    /// The server announced it, and would announce a larger one.
+    announced: bool,
 }
 
 impl Bracket {
@@ -40,13 +42,26 @@ impl Bracket {
                 high,
                 near_low,
                 cycle: 0.0,
+                announced: false,
             },
             _ => Self {
                 low: episode.low.min(episode.rate),
                 high: episode.rate,
                 near_low,
                 cycle: episode.cycle,
+                announced: false,
             },
+        }
+    }
+
+    /// What the server announced, taken at its word.
+    pub(super) const fn announced(quota: f64) -> Self {
+        Self {
+            low: quota,
+            high: quota,
+            near_low: false,
+            cycle: 0.0,
+            announced: true,
         }
     }
 
@@ -76,7 +91,7 @@ impl Bracket {
     /// r = high · (1 − margin + slope · t), once rested.
     fn question(&self, calm: f64, price: &Price) -> f64 {
         let late = calm - price.hold(self.high).max(self.ramp(price));
-        if late > 0.0 {
+        if late > 0.0 && !self.announced {
             self.high * (1.0 - MARGIN + SLOPE * late)
         } else {
             0.0

@@ -63,6 +63,12 @@
 //! that case it is even likely to be the truth, since a pause until a window's end wastes nothing,
 //! and the rate begins close above `low` (x = 0.15).
 //!
+//! # Quotas that the server announces
+//!
+//! A new figure is taken for the bracket, both bounds of it, and held without
+//! questions: who announces a quota would announce a larger one. A refusal
+//! disproves it, and from then on it counts no more than any other bracket.
+//!
 //! # What it assumes, and when to choose another
 //!
 //! - Callers wait: without, there is nothing to measure, and the law holds
@@ -197,6 +203,7 @@ impl LawConfig for Learned {
             price: Price::new(),
             calm: 0.0,
             episode: None,
+            announced: None,
         })
     }
 }
@@ -214,6 +221,8 @@ struct Learner {
     calm: f64,
     /// The episode that is not over yet, and the bracket before it.
     episode: Option<(Episode, Option<Bracket>)>,
+    /// The quota that the server announced last.
+    announced: Option<Rate>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -266,8 +275,19 @@ impl Law for Learner {
             return;
         };
         if let Some((episode, before)) = self.episode.take() {
+            let episode = episode.closed_by(&cycle);
             self.price.paused(cycle.paused);
-            self.state = State::Within(Bracket::after(episode.closed_by(&cycle), before));
+            self.price.surprised(&episode, before.as_ref());
+            self.state = State::Within(Bracket::after(episode, before));
+        }
+    }
+
+    fn on_quota(&mut self, now: Instant, quota: Rate) {
+        // What was announced before may have been disproved since.
+        if self.announced.replace(quota) != Some(quota) {
+            self.episode = None;
+            self.calm = self.busy.at(now);
+            self.state = State::Within(Bracket::announced(quota.get()));
         }
     }
 
@@ -322,7 +342,6 @@ impl Learner {
                     asking,
                     cycle: 0.0,
                 };
-                self.price.surprised(&episode, before.as_ref());
                 self.state = State::Within(Bracket::after(episode, before));
                 self.episode = Some((episode, before));
             }
