@@ -85,6 +85,12 @@ pub trait Law: fmt::Debug + Send {
         let _ = now;
     }
 
+    /// The server announced that it serves `quota` a second. It may be told
+    /// often. Ignored by default.
+    fn on_quota(&mut self, now: Instant, quota: Rate) {
+        let _ = (now, quota);
+    }
+
     /// Begins anew at `rate`, as somebody asked for by hand.
     fn set_rate(&mut self, now: Instant, rate: Rate);
 

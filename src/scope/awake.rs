@@ -186,6 +186,10 @@ impl Pace {
         self.guarded(attempt.now, |law| law.on_attempt(attempt));
     }
 
+    pub(super) fn on_quota(&mut self, now: Instant, quota: Rate) {
+        self.guarded(now, |law| law.on_quota(now, quota));
+    }
+
     pub(super) fn pause(&mut self, now: Instant, until: Instant) {
         self.guarded(now, |law| law.on_pause(now, until));
     }

@@ -33,6 +33,11 @@ impl Tree {
             return;
         }
         node.known = known(quota).or(node.known);
+        if let (Some(rate), Some(awake)) = (node.known, node.awake.as_deref_mut())
+            && let Some(pace) = &mut awake.pace
+        {
+            pace.on_quota(now, rate);
+        }
         let (Some(remaining), true) = (quota.remaining, accepted) else {
             return;
         };
