@@ -289,3 +289,45 @@ async fn of_many_waits_asked_for_the_longest_holds_everybody() {
         assert_eq!(early, None, "due at {due:?}, seed {seed}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_who_waits_at_one_level_is_held_by_a_pause_of_another_too() {
+    for (first, second) in [("host/a", "host"), ("host", "host/a")] {
+        let server = Server::new(ms(10), |_| ok());
+        let layer = by_path(RetryAfterLayer::new().policy(policy()));
+        let client = layer.layer(server.clone());
+        let scope = |path: &str| {
+            let mut segments = path.split('/').map(str::to_owned);
+            let root = ScopeKey::new(segments.next().unwrap());
+            let key = segments.fold(root, |key, segment| key.and(segment).unwrap());
+            layer.scopes().get(key)
+        };
+        scope(first).pause_for(secs(2));
+        let call = send(&client, get("http://a.test/host/a"));
+        sleep(secs(1)).await;
+        scope(second).pause_for(secs(5));
+        assert_eq!(statuses(vec![call]).await, [200]);
+        assert!(server.times()[0] >= secs(6), "{:?}", server.times());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_of_a_paused_parent_go_in_the_order_in_which_they_came() {
+    let server = Server::new(ms(10), |_| ok());
+    let layer = by_path(RetryAfterLayer::new().policy(policy()));
+    let client = layer.layer(server.clone());
+    let root = layer.scopes().get("host");
+    let child = layer.scopes().get(ScopeKey::new("host").and("b").unwrap());
+    root.pause_for(secs(2));
+    // One of them stands in a queue of its own at first.
+    child.pause_for(secs(1));
+    let mut calls = Vec::new();
+    let paths = ["host/a", "host/b", "host", "host/a", "host/b", "host/c"];
+    for path in paths {
+        calls.push(send(&client, get(&format!("http://a.test/{path}"))));
+        sleep(ms(10)).await;
+    }
+    statuses(calls).await;
+    let order: Vec<String> = server.sends().into_iter().map(|send| send.path).collect();
+    assert_eq!(order, paths.map(|path| format!("/{path}")));
+}

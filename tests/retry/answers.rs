@@ -38,6 +38,8 @@ async fn a_refusal_that_breaks_off_is_sent_again() {
     });
     let (client, _) = client_of(&server, policy());
     assert_eq!(status_of(&client.oneshot(get(A)).await), 200);
+    // It is not waited for in vain.
+    assert!(server.times()[1] <= secs(3), "{:?}", server.times());
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,6 +77,16 @@ async fn it_gets_an_error_if_that_answer_was_too_large_to_keep() {
     let error = reply(call).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Paused);
     assert_eq!(error.retry_after(), Some(secs(1000)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_call_that_finds_no_place_to_wait_gets_its_answer_at_once() {
+    let server = Server::new(ms(10), |_| refusal(2));
+    let (client, _) = client_of(&server, policy().max_waiters(0));
+    let reply = client.oneshot(get(A)).await;
+    assert_eq!(server.now(), ms(10));
+    assert_eq!(outcome(&reply).gave_up, Some(Reason::Refused));
+    assert_eq!(text(reply).await, "slow down");
 }
 
 /// Refuses once, with a body that never ends.
