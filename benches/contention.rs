@@ -98,7 +98,10 @@ fn threads(count: usize, operation: impl AsyncFnMut() + Clone + Send) -> impl Fn
 }
 
 fn repeat(mut operation: impl AsyncFnMut(), start: &Barrier) -> f64 {
-    let runtime = Builder::new_current_thread().build().expect("a runtime");
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
     // Unconstrained: tokio's semaphore would make its users yield.
     let work = unconstrained(async {
         for _ in 0..OPERATIONS {

@@ -62,7 +62,10 @@ fn main() {
 }
 
 fn measure() -> Vec<(&'static str, f64)> {
-    let runtime = Builder::new_current_thread().build().expect("a runtime");
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
     let scopes = Scopes::new(Policy::new());
     scopes.get(PACED).set_rate(1e9);
 

@@ -6,11 +6,13 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "tracing")]
+use crate::verdict::{Hint, Ruling};
 use crate::{
     outcome::Reason,
     scope_key::ScopeKey,
     trust::{Decision, Observed},
-    verdict::{Hint, Ruling, Verdict},
+    verdict::Verdict,
 };
 
 #[cfg(feature = "tracing")]
@@ -134,6 +136,7 @@ pub(crate) fn contested(scope: &ScopeKey<'_>) {
 
 /// What an attempt that was refused leads to.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "read by events"))]
 pub(crate) struct Refused<'a> {
     pub(crate) scope: &'a ScopeKey<'a>,
     pub(crate) attempt: u32,

@@ -56,7 +56,7 @@ pub(crate) struct How {
 enum ScopeBy {
     Host,
     Function(Arc<ScopeFn>),
-    Name(ScopeKey<'static>),
+    Name(Arc<ScopeKey<'static>>),
 }
 
 /// What a protocol on top of HTTP does in its own way.
@@ -86,6 +86,13 @@ impl ResolveLayer {
         F: for<'a> Fn(&Head<'a>) -> Option<ScopeKey<'a>> + Send + Sync + 'static,
     {
         self.how.scope_by(f);
+        self
+    }
+
+    /// Puts all calls into one scope, whatever their requests say.
+    #[must_use]
+    pub fn scope(mut self, scope: ScopeKey<'static>) -> Self {
+        self.how.name_scope(scope);
         self
     }
 
@@ -143,10 +150,12 @@ impl How {
         self.cost_fn = Some(Arc::new(f));
     }
 
-    /// Puts all calls into one scope, and speaks `protocol`.
+    pub(crate) fn name_scope(&mut self, scope: ScopeKey<'static>) {
+        self.scope_by = ScopeBy::Name(Arc::new(scope));
+    }
+
     #[cfg(feature = "grpc")]
-    pub(crate) fn speak(&mut self, scope: ScopeKey<'static>, protocol: Protocol) {
-        self.scope_by = ScopeBy::Name(scope);
+    pub(crate) const fn speak(&mut self, protocol: Protocol) {
         self.protocol = protocol;
     }
 
@@ -269,7 +278,7 @@ impl<S> Resolve<S> {
             }
         }
         let key = match (&how.scope_by, key) {
-            (ScopeBy::Name(name), _) => name.clone(),
+            (ScopeBy::Name(name), _) => ScopeKey::clone(name),
             (_, Some(key)) => key,
             // What names no host at all shares one scope.
             (_, None) => ScopeKey::host(head).unwrap_or_else(|| ScopeKey::new("-")),

@@ -151,7 +151,7 @@ pub(crate) fn scale(wait: Duration, factor: f64) -> Duration {
 ///
 /// Zero for what is negative or NaN, [`Duration::MAX`] for what is too long.
 pub(crate) fn seconds(secs: f64) -> Duration {
-    if !(secs > 0.0) {
+    if secs.is_nan() || secs <= 0.0 {
         return Duration::ZERO;
     }
     match Duration::try_from_secs_f64(secs) {

@@ -1,5 +1,11 @@
 //! No success is held back in order to be judged by its body.
 
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a test has no other clock"
+)]
+
 use std::{
     convert::Infallible,
     pin::Pin,
@@ -40,7 +46,7 @@ impl Body for Slow {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.size.clone()
+        self.size
     }
 }
 
@@ -49,7 +55,6 @@ async fn head_takes(status: u16, size: SizeHint) -> Duration {
     let layer = RetryAfterLayer::new().classifier(classify_body_fn(|_| true, |_, _| None));
     let answer = move |_: Request<String>| {
         let frames = vec![Bytes::from_static(b"{")];
-        let size = size.clone();
         async move {
             let body = Slow {
                 frames,
@@ -70,7 +75,7 @@ async fn head_takes(status: u16, size: SizeHint) -> Duration {
 #[tokio::test(start_paused = true)]
 async fn a_success_that_may_be_a_stream_waits_for_nothing_but_its_first_frames() {
     let undeclared = SizeHint::default();
-    assert!(head_takes(200, undeclared.clone()).await <= Duration::from_millis(60));
+    assert!(head_takes(200, undeclared).await <= Duration::from_millis(60));
     // An error is worth waiting for, but not for ever.
     let error = head_takes(400, undeclared).await;
     assert!(

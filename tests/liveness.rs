@@ -1,6 +1,12 @@
 //! Nobody waits for ever: not for a future that nobody polls, not for a runtime
 //! that is gone, not for a place that a service of somebody else's holds.
 
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a test has no other clock"
+)]
+
 mod support;
 
 use support::*;

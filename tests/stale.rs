@@ -1,6 +1,12 @@
 //! What comes late or says little: probes that were given up on, refusals from
 //! before a pause, hints of nothing.
 
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a test has no other clock"
+)]
+
 mod support;
 
 use http::response::Parts;

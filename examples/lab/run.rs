@@ -230,9 +230,11 @@ fn start(lab: &Rc<Lab>, replica: usize, law: Rival, seed: u64) {
             sleep_until(lab.began + Duration::from_secs_f64(at)).await;
             let (lab, mut client) = (Rc::clone(&lab), client.clone());
             spawn_local(async move {
-                call(&lab, &mut client, caller).await;
-                while saturating {
+                loop {
                     call(&lab, &mut client, caller).await;
+                    if !saturating {
+                        break;
+                    }
                 }
             });
         }

@@ -126,7 +126,8 @@ impl RetryAfterLayer {
         tell_timeout: TellTimeout,
     ) -> Self {
         self.with(|settings| {
-            settings.how.speak(scope, protocol);
+            settings.how.name_scope(scope);
+            settings.how.speak(protocol);
             settings.tell_timeout = Some(tell_timeout);
         })
     }
@@ -149,6 +150,11 @@ impl RetryAfterLayer {
         F: for<'a> Fn(&Head<'a>) -> Option<ScopeKey<'a>> + Send + Sync + 'static,
     {
         self.with(|settings| settings.how.scope_by(f))
+    }
+
+    /// Puts all calls into one scope, whatever their requests say.
+    pub fn scope(self, scope: ScopeKey<'static>) -> Self {
+        self.with(|settings| settings.how.name_scope(scope))
     }
 
     /// Sets what each attempt of a request takes of its scope's buckets.

@@ -10,9 +10,6 @@
 //! comes free without the one who waits for it being told. With acquire and
 //! release alone, both could miss each other.
 
-#[cfg(retry_after_loom)]
-use loom::sync::atomic::{AtomicU64, Ordering};
-#[cfg(not(retry_after_loom))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many attempts of a scope were sent and have ended.
@@ -96,49 +93,5 @@ impl Reading {
 
     pub(super) const fn epoch(self) -> u64 {
         self.0 / Word::EPOCH
-    }
-}
-
-#[cfg(all(test, retry_after_loom))]
-mod loom_tests {
-    use loom::sync::Arc;
-
-    use super::*;
-
-    /// An attempt that passes while a limit of one is being set is either
-    /// counted by the one who sets it, or sees the flag and takes the lock.
-    #[test]
-    fn nobody_passes_uncounted_while_a_limit_is_set() {
-        loom::model(|| {
-            let shared = Arc::new((Flight::default(), Word::default()));
-            let other = Arc::clone(&shared);
-            let passer = loom::thread::spawn(move || {
-                other.0.sent();
-                !other.1.read().is_awake()
-            });
-            shared.1.limit();
-            let counted = shared.0.in_flight() == 1;
-            let passed_unseen = passer.join().unwrap();
-            assert!(counted || !passed_unseen);
-        });
-    }
-
-    /// A slot that comes free while somebody begins to wait for it is either
-    /// seen free by the one who waits, or its holder sees that it must tell.
-    #[test]
-    fn no_slot_comes_free_unseen() {
-        loom::model(|| {
-            let shared = Arc::new((Flight::default(), Word::default()));
-            shared.0.sent();
-            let other = Arc::clone(&shared);
-            let holder = loom::thread::spawn(move || {
-                other.0.ended();
-                other.1.read().is_limited()
-            });
-            shared.1.limit();
-            let seen_free = shared.0.in_flight() == 0;
-            let told = holder.join().unwrap();
-            assert!(seen_free || told);
-        });
     }
 }

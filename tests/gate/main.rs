@@ -1,5 +1,11 @@
 //! What waits, for how long, and how it is let go.
 
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a test has no other clock"
+)]
+
 #[path = "../support/mod.rs"]
 mod support;
 

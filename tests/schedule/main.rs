@@ -1,6 +1,12 @@
 //! Random schedules: whatever happens, every call ends, nothing is sent into a
 //! pause but a probe, and nothing is left behind.
 
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a test has no other clock"
+)]
+
 mod model;
 mod world;
 

@@ -4,7 +4,9 @@ use std::fmt::Debug;
 
 use http::Request;
 use tower::{Layer as _, Service as _, ServiceExt as _};
-use tower_retry_after::{RetryAfterLayer, ScopeKey, Scoped, Verdict, scope_key::SecretKey};
+#[cfg(feature = "tracing")]
+use tower_retry_after::Verdict;
+use tower_retry_after::{RetryAfterLayer, ScopeKey, Scoped, scope_key::SecretKey};
 
 use crate::support::*;
 

@@ -1,5 +1,11 @@
 //! Trust: hints that lie are measured and sanitised, and true ones obeyed.
 
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a test has no other clock"
+)]
+
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -62,6 +62,7 @@ pub struct Profile {
 
 /// Where a wait stands.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "a profile is made once")]
 pub(super) enum Wait {
     /// It is written down.
     Read {
