@@ -2,13 +2,13 @@
 //!
 //! A scope is a path; a throttle closes one level of it, and an attempt must
 //! pass all levels. All scopes below one root share one lock, under which
-//! admission takes all or nothing ([`cell`]). Who cannot pass waits in the
-//! queue ([`queue`]) of the level that refuses; one driver task per queue
-//! ([`driver`]) lets waiters go by time and order. How long a gate stays closed
-//! is decided by a pure state machine ([`pause`]).
+//! admission takes all or nothing (`cell`). Who cannot pass waits in the
+//! queue (`queue`) of the level that refuses; one driver task per queue
+//! (`driver`) lets waiters go by time and order. How long a gate stays closed
+//! is decided by a pure state machine (`pause`).
 //!
 //! A root that has nothing to wait for and nothing to learn is *dormant*: its
-//! attempts take no lock ([`flight`]).
+//! attempts take no lock (`flight`).
 
 mod admit;
 mod after;

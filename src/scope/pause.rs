@@ -365,15 +365,18 @@ impl Pause {
     /// Another probe may go, the last one having come to nothing at `ended`.
     fn retry_probe(&mut self, ended: Instant, now: Instant, policy: &Policy) {
         let soon = ended + policy.min_pause_bounded();
-        // An early probe that taught nothing leaves the server's word standing:
-        // the next goes when the early one after it would have gone.
-        let early = self.early.as_mut().map(|(since, after)| {
-            while *since + *after <= now && *after < Duration::MAX {
-                *after = after.saturating_mul(2).max(Duration::from_nanos(1));
+        // One that taught nothing leaves the server's word standing: the next
+        // goes when the early one after it would have gone, or at the end.
+        let due = match &mut self.early {
+            None => self.opens,
+            Some((since, after)) => {
+                while *since + *after <= now && *after < Duration::MAX {
+                    *after = after.saturating_mul(2).max(Duration::from_nanos(1));
+                }
+                self.opens.min(self.floor.max(*since + *after))
             }
-            self.opens.min(*since + *after)
-        });
-        self.next_probe = Some(early.map_or(soon, |early| early.max(soon)));
+        };
+        self.next_probe = Some(soon.max(due));
     }
 }
 

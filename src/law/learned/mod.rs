@@ -123,7 +123,9 @@ const SILENCE: f64 = 60.0;
 /// How much more silence halves the lower bound, in seconds.
 const HALF_LIFE: f64 = 3600.0;
 
-/// The default law's settings. The [module](self) tells how it works.
+/// The settings of a law that learns the quota and rests just below it.
+///
+/// See [`law`](crate::law) for when to choose it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learned {
     start: Option<Rate>,
