@@ -62,6 +62,8 @@
 //! | --- | --- |
 //! | `tracing` (default) | events of pauses, resumes and refused attempts |
 //! | `http2` | HTTP/2's `ENHANCE_YOUR_CALM` is a throttle |
+//! | `grpc` | [`GrpcClassifier`](classifier) and the layer under a generated client |
+//! | `providers` | profiles of well-known services, and the builder for one's own |
 
 // vocabulary
 pub mod call_options;

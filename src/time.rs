@@ -90,6 +90,8 @@ impl fmt::Debug for Instant {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     origin: tokio::time::Instant,
+    /// The wall time at the origin.
+    wall: SystemTime,
 }
 
 impl Clock {
@@ -97,6 +99,7 @@ impl Clock {
     pub(crate) fn new() -> Self {
         Self {
             origin: tokio::time::Instant::now(),
+            wall: SystemTime::now(),
         }
     }
 
@@ -107,15 +110,20 @@ impl Clock {
         ))
     }
 
-    /// The wall time, moved by as much as a test has moved tokio's clock.
+    /// The wall time; where a test has paused tokio's clock, that of the origin
+    /// carried along with it.
     pub(crate) fn wall(&self) -> SystemTime {
-        let tokio = tokio::time::Instant::now().into_std();
-        let real = std::time::Instant::now();
+        // Tokio's clock is the system's own, unless a test has paused it.
+        const APART: Duration = Duration::from_millis(100);
+        let now = tokio::time::Instant::now();
+        let (tokio, real) = (now.into_std(), std::time::Instant::now());
         let ahead = tokio.saturating_duration_since(real);
         let behind = real.saturating_duration_since(tokio);
-        let wall = SystemTime::now();
-        let wall = wall.checked_add(ahead).unwrap_or(wall);
-        wall.checked_sub(behind).unwrap_or(wall)
+        if ahead.max(behind) < APART {
+            return SystemTime::now();
+        }
+        let passed = now.saturating_duration_since(self.origin);
+        self.wall.checked_add(passed).unwrap_or(self.wall)
     }
 
     /// Sleeps until `at`; for ever if that is [`Instant::NEVER`].

@@ -14,7 +14,7 @@ mod aimd;
 mod bucket;
 mod concurrency;
 mod fixed;
-mod learned;
+pub mod learned;
 
 use std::{fmt, time::Duration};
 

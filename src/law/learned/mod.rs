@@ -1,4 +1,4 @@
-//! The default law: it keeps a bracket around the quota and rests below it.
+//! The learned law: it keeps a bracket around the quota and rests below it.
 //!
 //! # The model
 //!
