@@ -9,10 +9,19 @@
 
 mod support;
 
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt as _};
 use support::*;
-use tower::Layer as _;
+use tokio::sync::Semaphore;
+use tower::{
+    Layer as _, ServiceBuilder, ServiceExt as _,
+    buffer::BufferLayer,
+    limit::{ConcurrencyLimitLayer, GlobalConcurrencyLimitLayer},
+};
 use tower_retry_after::{
-    CallOptions, RetryAfterLayer, classify_fn,
+    CallOptions, ClassifyLayer, GateLayer, RateLayer, ResolveLayer, RetryAfterLayer, RetryLayer,
+    Scopes, classify_fn,
     verdict::{Level, Throttle, ThrottleKind},
 };
 
@@ -47,4 +56,174 @@ async fn two_levels_that_want_different_probes_come_to_terms() {
     for call in [refused, wanted] {
         assert_eq!(status_of(&reply(call).await), 200);
     }
+}
+
+const A: &str = "http://a.test/";
+
+#[tokio::test(start_paused = true)]
+async fn a_consumer_that_calls_the_client_between_items_gets_through() {
+    let server = Server::new(ms(10), |send| match send.nth {
+        3 => refusal(2),
+        _ => ok(),
+    });
+    let (client, layer) = client_of(&server, fast());
+    let calls = stream::iter((0..20).map(|_| client.clone().oneshot(get(A)))).buffer_unordered(4);
+    let mut calls = std::pin::pin!(calls);
+    let mut served = 0;
+    while let Some(answer) = calls.next().await {
+        assert_eq!(answer.unwrap().status(), 200);
+        // Those in the buffer are not polled until this one is answered.
+        let answer = client.clone().oneshot(get(A)).await;
+        assert_eq!(answer.unwrap().status(), 200);
+        served += 2;
+    }
+    assert_eq!(served, 40);
+    assert_nothing_is_held(&layer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn futures_that_are_polled_once_and_left_stop_nobody() {
+    let server = Server::new(ms(10), |_| ok());
+    let (client, layer) = client_of(&server, fast().max_in_flight(1));
+    layer.scopes().get(scope_of(A)).pause_for(secs(2));
+    let mut left: Vec<_> = (0..3)
+        .map(|_| tokio_test::task::spawn(client.clone().oneshot(get(A))))
+        .collect();
+    for call in &mut left {
+        assert!(call.poll().is_pending());
+    }
+    let answer = client.clone().oneshot(get(A)).await;
+    assert_eq!(answer.unwrap().status(), 200);
+    // Who is polled again gets its turn after all.
+    for call in left {
+        assert_eq!(call.await.unwrap().status(), 200);
+    }
+    assert_nothing_is_held(&layer);
+}
+
+#[test]
+fn when_a_runtime_is_shut_down_the_waiters_of_another_go_on() {
+    let runtime = || {
+        let builder = &mut tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).enable_time().build().unwrap()
+    };
+    let server = Server::new(ms(1), |_| ok());
+    let (client, layer) = client_of(&server, fast());
+    let scope = layer.scopes().get(scope_of(A));
+    scope.pause_for(ms(500));
+    let (first, second) = (runtime(), runtime());
+    // Its queue is driven where the first waits.
+    first.spawn(client.clone().oneshot(get(A)));
+    while scope.snapshot().waiting < 1 {
+        std::thread::yield_now();
+    }
+    let call = second.spawn(client.oneshot(get(A)));
+    while scope.snapshot().waiting < 2 {
+        std::thread::yield_now();
+    }
+    first.shutdown_background();
+    let answer = second.block_on(call).unwrap();
+    assert_eq!(answer.unwrap().status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_between_the_services_is_free_during_a_pause_and_no_deadlock() {
+    let server = Server::new(ms(10), |send| match send.nth {
+        2 => refusal(5),
+        _ => ok(),
+    });
+    let scopes = Scopes::new(fast());
+    let permits = Arc::new(Semaphore::new(2));
+    let client = ServiceBuilder::new()
+        .layer(ResolveLayer::new(scopes.clone()))
+        .layer(RetryLayer::new())
+        .layer(GateLayer::new())
+        .layer(GlobalConcurrencyLimitLayer::with_semaphore(Arc::clone(
+            &permits,
+        )))
+        .layer(RateLayer::new())
+        .layer(ClassifyLayer::default())
+        .service(server);
+    let calls: Vec<_> = (0..20)
+        .map(|_| tokio::spawn(client.clone().oneshot(get(A))))
+        .collect();
+    sleep(secs(2)).await;
+    assert!(scopes.get(scope_of(A)).snapshot().paused_for.is_some());
+    assert_eq!(permits.available_permits(), 2, "held during a pause");
+    for call in calls {
+        assert_eq!(call.await.unwrap().unwrap().status(), 200);
+    }
+    assert_eq!(permits.available_permits(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_buffer_below_and_one_that_is_slow_to_be_ready_do_not_deadlock() {
+    let server = Server::new(ms(10), |send| match send.nth {
+        2 | 3 => refusal(3),
+        _ => ok(),
+    });
+    let layer = RetryAfterLayer::new().policy(fast());
+    let client = ServiceBuilder::new()
+        .layer(layer.clone())
+        .layer(BufferLayer::new(2))
+        .layer(ConcurrencyLimitLayer::new(1))
+        .service(server);
+    let calls: Vec<_> = (0..20)
+        .map(|_| tokio::spawn(client.clone().oneshot(get(A))))
+        .collect();
+    for call in calls {
+        assert_eq!(call.await.unwrap().unwrap().status(), 200);
+    }
+    assert_nothing_is_held(&layer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_the_queue_leaves_no_trace() {
+    let server = Server::new(ms(10), |_| ok());
+    let (client, layer) = client_of(&server, fast().max_in_flight(1));
+    let scope = layer.scopes().get(scope_of(A));
+    scope.pause_for(secs(5));
+    let mut calls = Vec::new();
+    for _ in 0..5 {
+        calls.push(send(&client, get(A)));
+        sleep(ms(1)).await;
+    }
+    assert_eq!(scope.snapshot().waiting, 5);
+    // The head, one in the middle, and the last.
+    for gone in [4, 2, 0] {
+        calls.remove(gone).abort();
+    }
+    sleep(ms(1)).await;
+    assert_eq!(scope.snapshot().waiting, 2);
+    assert_eq!(statuses(calls).await, [200; 2]);
+    assert_eq!(server.count(), 2);
+    assert_nothing_is_held(&layer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_dropped_in_flight_or_while_reading_gives_the_slot_back() {
+    let server = Server::new(ms(10), |send| match send.nth {
+        0 => never(),
+        _ => ok(),
+    });
+    let (client, layer) = client_of(&server, fast().max_in_flight(1));
+    let in_flight = send(&client, get(A));
+    sleep(ms(50)).await;
+    let next = send(&client, get(A));
+    sleep(ms(50)).await;
+    assert_eq!(server.count(), 1);
+    in_flight.abort();
+    let unread = reply(next).await.unwrap();
+    let last = send(&client, get(A));
+    sleep(ms(50)).await;
+    assert_eq!(server.count(), 2, "an unread body holds its slot");
+    drop(unread);
+    assert_eq!(statuses(vec![last]).await, [200]);
+    assert_nothing_is_held(&layer);
+}
+
+#[track_caller]
+fn assert_nothing_is_held(layer: &RetryAfterLayer) {
+    let snapshot = layer.scopes().get(scope_of(A)).snapshot();
+    assert_eq!((snapshot.waiting, snapshot.in_flight), (0, 0));
 }
