@@ -1,5 +1,5 @@
-//! Nobody waits for ever: not for a future that nobody polls, not for a runtime
-//! that is gone, not for a place that a service of somebody else's holds.
+//! Nobody waits for ever: not for a future that nobody polls, and not for a
+//! place that a service of somebody else's holds.
 
 #![allow(
     clippy::disallowed_types,
@@ -99,31 +99,6 @@ async fn futures_that_are_polled_once_and_left_stop_nobody() {
         assert_eq!(call.await.unwrap().status(), 200);
     }
     assert_nothing_is_held(&layer);
-}
-
-#[test]
-fn when_a_runtime_is_shut_down_the_waiters_of_another_go_on() {
-    let runtime = || {
-        let builder = &mut tokio::runtime::Builder::new_multi_thread();
-        builder.worker_threads(1).enable_time().build().unwrap()
-    };
-    let server = Server::new(ms(1), |_| ok());
-    let (client, layer) = client_of(&server, fast());
-    let scope = layer.scopes().get(scope_of(A));
-    scope.pause_for(ms(500));
-    let (first, second) = (runtime(), runtime());
-    // Its queue is driven where the first waits.
-    first.spawn(client.clone().oneshot(get(A)));
-    while scope.snapshot().waiting < 1 {
-        std::thread::yield_now();
-    }
-    let call = second.spawn(client.oneshot(get(A)));
-    while scope.snapshot().waiting < 2 {
-        std::thread::yield_now();
-    }
-    first.shutdown_background();
-    let answer = second.block_on(call).unwrap();
-    assert_eq!(answer.unwrap().status(), 200);
 }
 
 #[tokio::test(start_paused = true)]

@@ -69,10 +69,10 @@ impl After {
         for scope in self.opened {
             crate::observe::resumed(&scope.key());
             scope.opened.notify_waiters();
-            scope.changed.notify_one();
+            scope.changed.notify_waiters();
         }
         for scope in self.changed {
-            scope.changed.notify_one();
+            scope.changed.notify_waiters();
         }
         let mut started = Ok(());
         for (scope, generation) in self.drivers {

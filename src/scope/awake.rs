@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Policy, buckets::Buckets, pause::Gate, queue::Queue, slot::Leases, tally::Tally};
+use super::{
+    Policy, buckets::Buckets, driver::Drivers, pause::Gate, queue::Queue, slot::Leases,
+    tally::Tally,
+};
 use crate::{
     law::{Attempt, Bucket, Concurrency, Fixed, Law, LawConfig, Rate},
     retry_policy::Budget,
@@ -28,7 +31,7 @@ pub(super) struct Awake {
     pub(super) buckets: Buckets,
     pub(super) leases: Leases,
     pub(super) budget: Budget,
-    pub(super) driver: Driver,
+    pub(super) drivers: Drivers,
     /// The usual time to a response head; zero until one was seen.
     head_time: Duration,
     /// Epoch and instant of sending of the latest-sent accepted attempt.
@@ -37,16 +40,6 @@ pub(super) struct Awake {
     throttles: [(u64, u64); 2],
     /// For how long the gate was closed, the running pause not included.
     paused: Duration,
-}
-
-/// Who looks after a queue.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Driver {
-    pub(super) running: bool,
-    /// Counts the drivers: one that was replaced must not go on.
-    pub(super) generation: u64,
-    /// When it wakes next.
-    pub(super) due: Instant,
 }
 
 impl Awake {
@@ -62,7 +55,7 @@ impl Awake {
             buckets: Buckets::default(),
             leases: Leases::default(),
             budget: Budget::new(now),
-            driver: Driver::default(),
+            drivers: Drivers::default(),
             head_time: Duration::ZERO,
             accepted: (0, Instant::ZERO),
             throttles: [(0, 0); 2],

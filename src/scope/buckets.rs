@@ -24,7 +24,7 @@ impl Scope {
             }
         }
         drop(tree);
-        self.changed.notify_one();
+        self.changed.notify_waiters();
     }
 }
 

@@ -9,12 +9,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use slab::Slab;
+use tokio::runtime::Id as RuntimeId;
 
 use super::{
     Refusal, Scope, Want,
     after::After,
     awake::{Awake, Pace},
-    driver,
     flight::Word,
     forecast::closed,
     hints::HintCounts,
@@ -333,7 +333,7 @@ impl Tree {
                 if let Some(chosen) = grant.probe.at(i) {
                     awake.gate.probe_withdrawn(chosen);
                 }
-                if awake.driver.running {
+                if !awake.drivers.is_empty() {
                     after.changed.push(Arc::clone(level));
                 }
             }
@@ -351,8 +351,15 @@ impl Tree {
         })
     }
 
-    /// Lets waiter `id` stand at its node, and sees that the driver looks.
-    pub(super) fn stand(&mut self, id: WaiterId, now: Instant, after: &mut After) {
+    /// Lets waiter `id` stand at its node, and sees that a driver of `runtime`
+    /// looks after it.
+    pub(super) fn stand(
+        &mut self,
+        id: WaiterId,
+        runtime: Option<RuntimeId>,
+        now: Instant,
+        after: &mut After,
+    ) {
         let Some(waiter) = self.waiters.get(id) else {
             return;
         };
@@ -365,15 +372,10 @@ impl Tree {
         };
         awake.queue.insert(id, &ask);
         let first = awake.queue.first().is_some_and(|(_, first)| first == id);
-        let driver = &mut awake.driver;
-        // One that is long overdue sits on a runtime that nobody drives.
-        let dead = now - driver.due > driver::OVERDUE;
-        if !driver.running || dead {
-            driver.running = true;
-            driver.generation += 1;
-            driver.due = now;
-            after.drivers.push((Arc::clone(level), driver.generation));
-        } else if first || ask.deadline < driver.due {
+        if !awake.drivers.serve(runtime) {
+            let number = awake.drivers.add(runtime, now);
+            after.drivers.push((Arc::clone(level), number));
+        } else if first || ask.deadline < awake.drivers.due {
             after.changed.push(Arc::clone(level));
         }
     }

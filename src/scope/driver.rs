@@ -5,28 +5,83 @@
 //! scope whenever that future is not polled, as with a `buffer_unordered` whose
 //! consumer calls the same client.
 //!
-//! A driver dies with its runtime. Its guard then wakes all its waiters, and
-//! the first of them that is polled starts another, on its own runtime.
+//! A runtime may be shut down, or kept and no longer driven, and its tasks stand
+//! still. So where the waiters of one scope are polled on several runtimes, each
+//! has a driver there: all do the same work, and whoever is first has done it.
+//! The guard of one that dies wakes the waiters, and the first of them that is
+//! polled starts another, on its own runtime.
 
-use std::{sync::Arc, task::Waker, time::Duration};
+use std::{sync::Arc, task::Waker};
 
-use tokio::{runtime::Handle, time::timeout_at};
+use tokio::{
+    runtime::{Handle, Id as RuntimeId},
+    time::timeout_at,
+};
 
 use super::{
     Refusal, Scope, Want,
     after::After,
     cell::{Admission, Tree},
     pause::Answer,
-    queue::{Ask, Turn, UNCLAIMED, WaiterId},
+    queue::{Turn, UNCLAIMED, WaiterId},
     settle::tell_broken,
 };
 use crate::{error::ErrorKind, time::Instant};
 
-/// A driver that should have woken this long ago is taken for dead.
-pub(super) const OVERDUE: Duration = Duration::from_millis(500);
-
 /// How many waiters are let go under one lock.
 const AT_ONCE: usize = 64;
+
+/// Who looks after a queue.
+#[derive(Debug, Default)]
+pub(super) struct Drivers {
+    /// On which runtime each runs, and its number.
+    running: Vec<(Option<RuntimeId>, u64)>,
+    /// How many there were: a runtime's id may be given to another after it.
+    count: u64,
+    /// When they wake next.
+    pub(super) due: Instant,
+}
+
+impl Drivers {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Whether one of them runs on `runtime`; who waits on none has to do with
+    /// any of them.
+    pub(super) fn serve(&self, runtime: Option<RuntimeId>) -> bool {
+        match runtime {
+            None => !self.is_empty(),
+            Some(_) => self.running.iter().any(|(on, _)| *on == runtime),
+        }
+    }
+
+    /// Notes one on `runtime`, which is to look at once. Gives its number.
+    pub(super) fn add(&mut self, runtime: Option<RuntimeId>, now: Instant) -> u64 {
+        self.count += 1;
+        self.running.push((runtime, self.count));
+        self.due = now;
+        self.count
+    }
+
+    fn has(&self, number: u64) -> bool {
+        self.running.iter().any(|(_, other)| *other == number)
+    }
+
+    fn remove(&mut self, number: u64) {
+        self.running.retain(|(_, other)| *other != number);
+    }
+
+    /// Ends them all. Those that sleep must be told.
+    fn dismiss(&mut self) {
+        self.running.clear();
+    }
+}
+
+/// The runtime on which this is called.
+pub(super) fn runtime_id() -> Option<RuntimeId> {
+    Handle::try_current().ok().map(|runtime| runtime.id())
+}
 
 /// What the driver does next.
 enum Step {
@@ -44,8 +99,8 @@ enum Step {
 /// # Panics
 ///
 /// Panics on a runtime without time enabled, as every timer of tokio does.
-pub(super) fn start(scope: Arc<Scope>, generation: u64) -> Result<(), Refusal> {
-    let guard = Guard { scope, generation };
+pub(super) fn start(scope: Arc<Scope>, number: u64) -> Result<(), Refusal> {
+    let guard = Guard { scope, number };
     let Ok(runtime) = Handle::try_current() else {
         return Err(Refusal::new(ErrorKind::NoRuntime, None));
     };
@@ -59,20 +114,23 @@ pub(super) fn start(scope: Arc<Scope>, generation: u64) -> Result<(), Refusal> {
 async fn drive(guard: Guard) {
     let scope = &guard.scope;
     let clock = scope.root.common.clock;
+    let runtime = runtime_id();
     loop {
+        // From here on it is told of what changes, also before it sleeps.
+        let changed = scope.changed.notified();
         let now = clock.now();
         let mut after = After::default();
         let step = scope
             .root
             .lock()
-            .drive(scope, guard.generation, now, &mut after);
+            .drive(scope, guard.number, runtime, now, &mut after);
         // Drivers of other levels start here, where a runtime is at hand.
         let _ = after.run();
         match step {
             Step::Done => return,
             Step::Again => tokio::task::yield_now().await,
             Step::Sleep(until) => {
-                let _ = timeout_at(clock.timer(until), scope.changed.notified()).await;
+                let _ = timeout_at(clock.timer(until), changed).await;
             }
         }
     }
@@ -81,27 +139,27 @@ async fn drive(guard: Guard) {
 /// Hands the queue over when a driver ends before it is done.
 struct Guard {
     scope: Arc<Scope>,
-    generation: u64,
+    number: u64,
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let wakers = self.scope.root.lock().orphan(&self.scope, self.generation);
+        let wakers = self.scope.root.lock().orphan(&self.scope, self.number);
         wakers.into_iter().for_each(Waker::wake);
     }
 }
 
 impl Tree {
-    /// Takes driver `generation` off, if it still drives; gives those who must
-    /// look for another.
-    fn orphan(&mut self, scope: &Arc<Scope>, generation: u64) -> Vec<Waker> {
+    /// Takes driver `number` off, if it still drives; gives those who must see
+    /// that another does.
+    fn orphan(&mut self, scope: &Arc<Scope>, number: u64) -> Vec<Waker> {
         let Some(awake) = self.awake(scope) else {
             return Vec::new();
         };
-        if !awake.driver.running || awake.driver.generation != generation {
+        if !awake.drivers.has(number) {
             return Vec::new();
         }
-        awake.driver.running = false;
+        awake.drivers.remove(number);
         let ids: Vec<WaiterId> = awake.queue.all().collect();
         let wakers = ids
             .into_iter()
@@ -109,21 +167,23 @@ impl Tree {
         wakers.collect()
     }
 
+    /// Does what is due, as driver `number`, which runs on `runtime`.
     fn drive(
         &mut self,
         scope: &Arc<Scope>,
-        generation: u64,
+        number: u64,
+        runtime: Option<RuntimeId>,
         now: Instant,
         after: &mut After,
     ) -> Step {
         match self.awake(scope) {
-            Some(awake) if awake.driver.generation == generation => {}
-            // Another has taken over.
+            Some(awake) if awake.drivers.has(number) => {}
+            // It was dismissed.
             _ => return Step::Done,
         }
         self.end_leases(scope, now, after);
         for _ in 0..AT_ONCE {
-            let Some(next) = self.let_one_go(scope, now, after) else {
+            let Some(next) = self.let_one_go(scope, runtime, now, after) else {
                 continue;
             };
             return self.rest(scope, now, next, after);
@@ -168,6 +228,7 @@ impl Tree {
     fn let_one_go(
         &mut self,
         scope: &Arc<Scope>,
+        runtime: Option<RuntimeId>,
         now: Instant,
         after: &mut After,
     ) -> Option<Instant> {
@@ -187,7 +248,7 @@ impl Tree {
             if id != first && waits {
                 continue;
             }
-            return self.carry_out(scope, id, &ask, admission, now, after);
+            return self.carry_out(scope, id, admission, runtime, now, after);
         }
         Some(Instant::NEVER)
     }
@@ -197,33 +258,33 @@ impl Tree {
         &mut self,
         scope: &Arc<Scope>,
         id: WaiterId,
-        ask: &Ask,
         admission: Admission,
+        runtime: Option<RuntimeId>,
         now: Instant,
         after: &mut After,
     ) -> Option<Instant> {
         match admission {
             Admission::Granted(grant) => {
                 let lease = now + UNCLAIMED;
-                if let Some(waiter) = self.waiters.get_mut(id) {
-                    waiter.turn = Turn::Granted { lease, grant };
-                    after.wakers.extend(waiter.waker.take());
-                }
-                if let Some(queue) = self.queue(scope.node) {
-                    queue.grant(id, ask, lease);
-                }
+                let waiter = self.waiters.get_mut(id)?;
+                waiter.turn = Turn::Granted { lease, grant };
+                after.wakers.extend(waiter.waker.take());
+                let ask = waiter.ask;
+                self.queue(scope.node)?.grant(id, &ask, lease);
                 None
             }
             Admission::Wait { node, at } if node == scope.node => Some(at),
             Admission::Wait { node, .. } => {
                 // Another level holds it back: its place is there now.
-                if let Some(queue) = self.queue(scope.node) {
-                    queue.remove(id, ask, &Turn::Waiting);
+                let waiter = self.waiters.get_mut(id)?;
+                waiter.node = node;
+                // Polled on another runtime, it sees to a driver there.
+                if waiter.runtime != runtime {
+                    after.wakers.extend(waiter.waker.take());
                 }
-                if let Some(waiter) = self.waiters.get_mut(id) {
-                    waiter.node = node;
-                }
-                self.stand(id, now, after);
+                let ask = waiter.ask;
+                self.queue(scope.node)?.remove(id, &ask, &Turn::Waiting);
+                self.stand(id, runtime, now, after);
                 None
             }
             Admission::Refused(refusal) => {
@@ -263,12 +324,13 @@ impl Tree {
             awake.gate.drained();
         }
         if awake.queue.is_idle() {
-            awake.driver.running = false;
+            awake.drivers.dismiss();
+            after.changed.push(Arc::clone(scope));
             return Step::Done;
         }
         let slots = awake.leases.sweep(now, &mut after.freed);
         let until = next.min(slots).min(awake.queue.next_end());
-        awake.driver.due = until;
+        awake.drivers.due = until;
         Step::Sleep(until)
     }
 }

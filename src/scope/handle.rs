@@ -52,7 +52,7 @@ impl ScopeHandle {
             settle::close(awake, now, asked, &scope.root.common.policy);
         }
         drop(tree);
-        scope.changed.notify_one();
+        scope.changed.notify_waiters();
     }
 
     /// Ends the scope's pause now, whoever asked for it. Waiters go as a ramp.
@@ -84,7 +84,7 @@ impl ScopeHandle {
             pace.set_rate(now, rate);
         }
         drop(tree);
-        scope.changed.notify_one();
+        scope.changed.notify_waiters();
     }
 
     /// Reports an outcome that no classifier saw: what turned up in the middle

@@ -80,7 +80,7 @@ pub(crate) struct Scope {
     used: AtomicU64,
     /// It was asked for itself, and not only as a level of another.
     named: AtomicBool,
-    /// Tells the driver that something has changed.
+    /// Tells the drivers that something has changed.
     changed: Notify,
     /// Tells those who watch that the gate has opened.
     opened: Notify,

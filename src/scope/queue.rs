@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::runtime::Id as RuntimeId;
+
 use super::{Policy, Refusal, Scope};
 use crate::{cost::Cost, time::Instant};
 
@@ -117,6 +119,8 @@ pub(super) struct Waiter {
     pub(super) ask: Ask,
     /// The node in whose queue it stands.
     pub(super) node: usize,
+    /// Where it was polled last.
+    pub(super) runtime: Option<RuntimeId>,
     pub(super) waker: Option<Waker>,
     pub(super) turn: Turn,
 }

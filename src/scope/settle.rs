@@ -124,7 +124,7 @@ impl Scope {
             if let Some(decision) = decision.filter(|decision| decision.reason.overrides()) {
                 observe::hint_overridden(&scope.key(), verdict, decision);
             }
-            scope.changed.notify_one();
+            scope.changed.notify_waiters();
         }
         // Nobody began to wait, so that no driver is started.
         let _ = after.run();

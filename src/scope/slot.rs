@@ -124,8 +124,8 @@ impl Scope {
                 awake.leases.insert(Arc::clone(&lease));
                 limited = true;
                 // A driver that fell asleep before does not know of it.
-                if awake.driver.running && awake.driver.due > now + UNPOLLED {
-                    level.changed.notify_one();
+                if awake.drivers.due > now + UNPOLLED {
+                    level.changed.notify_waiters();
                 }
             }
         }
@@ -136,7 +136,7 @@ impl Scope {
     pub(super) fn release(self: &Arc<Self>) {
         self.path().for_each(|level| level.flight.ended());
         if self.root.word.read().is_limited() {
-            self.path().for_each(|level| level.changed.notify_one());
+            self.path().for_each(|level| level.changed.notify_waiters());
         }
     }
 }

@@ -8,7 +8,6 @@ use std::{
 use super::{
     Refusal, Scope, Want,
     after::After,
-    awake::Awake,
     cell::Admission,
     driver,
     queue::{Ask, Costs, Grant, Place, Turn, Waiter, WaiterId},
@@ -73,11 +72,13 @@ impl Scope {
             scope: Arc::clone(self),
             ask,
             node,
+            runtime: driver::runtime_id(),
             waker: Some(waker.clone()),
             turn: Turn::Waiting,
         };
+        let runtime = waiter.runtime;
         let id = tree.waiters.insert(waiter);
-        tree.stand(id, now, &mut after);
+        tree.stand(id, runtime, now, &mut after);
         drop(tree);
         match after.run() {
             Ok(()) => Queued::Place(id),
@@ -118,7 +119,8 @@ impl Scope {
             Some(old) if old.will_wake(waker) => None,
             slot => slot.replace(waker.clone()),
         };
-        let (ask, node) = (waiter.ask, waiter.node);
+        waiter.runtime = driver::runtime_id();
+        let (ask, node, runtime) = (waiter.ask, waiter.node, waiter.runtime);
         if matches!(turn, Turn::Aside) {
             // It is polled again: back to its place.
             waiter.turn = Turn::Waiting;
@@ -126,15 +128,13 @@ impl Scope {
                 queue.remove(id, &ask, &Turn::Aside);
             }
         }
-        let abandoned =
-            |queue: &Awake| !queue.driver.running || now - queue.driver.due > driver::OVERDUE;
-        let lost = tree
+        let served = tree
             .nodes
             .get(node)
             .and_then(|node| node.awake.as_deref())
-            .is_some_and(abandoned);
-        if lost || matches!(turn, Turn::Aside) {
-            tree.stand(id, now, &mut after);
+            .is_some_and(|awake| awake.drivers.serve(runtime));
+        if !served || matches!(turn, Turn::Aside) {
+            tree.stand(id, runtime, now, &mut after);
         }
         drop(tree);
         drop(old);
