@@ -74,28 +74,35 @@ impl Bodies {
         way.downcast_ref()
     }
 
-    /// Makes `body` ready for its first send, and keeps what is needed for
-    /// another, if its type is known and it is not too long.
-    pub(crate) fn prepare<B: 'static>(
+    /// Keeps a copy of `body`, if bodies of its type are copied and it can be.
+    #[inline]
+    pub(crate) fn copy<B: 'static>(&self, body: &B) -> Option<Kept<B>> {
+        let Some(Way::Copy(copy)) = self.way() else {
+            return None;
+        };
+        let (body, copy) = (copy(body)?, Arc::clone(copy));
+        Some(Kept(Keep::Copy { body, copy }))
+    }
+
+    /// Whether bodies of type `B` are recorded.
+    #[inline]
+    pub(crate) fn are_recorded<B: 'static>(&self) -> bool {
+        matches!(self.way::<B>(), Some(Way::Record(_)))
+    }
+
+    /// Has `body` recorded while it is sent, if bodies of its type are recorded
+    /// and it is not too long.
+    pub(crate) fn record<B: 'static>(
         &self,
         body: B,
         allowance: &Allowance,
     ) -> (B, Option<Kept<B>>) {
-        match self.way() {
-            Some(Way::Copy(copy)) => {
-                let kept = copy(&body).map(|body| Keep::Copy {
-                    body,
-                    copy: copy.clone(),
-                });
-                (body, kept.map(Kept))
-            }
-            Some(Way::Record(recorder)) => {
-                let (body, tape) = recorder.record(body, allowance);
-                let recorder = recorder.clone();
-                (body, tape.map(|tape| Kept(Keep::Tape { tape, recorder })))
-            }
-            None => (body, None),
-        }
+        let Some(Way::Record(recorder)) = self.way() else {
+            return (body, None);
+        };
+        let (body, tape) = recorder.record(body, allowance);
+        let recorder = Arc::clone(recorder);
+        (body, tape.map(|tape| Kept(Keep::Tape { tape, recorder })))
     }
 }
 

@@ -320,6 +320,12 @@ where
         let done = loop {
             let next = match this.state.as_mut().project() {
                 StateProj::Sent { response } => match ready!(response.poll(cx)) {
+                    // As most end: apart, for an answer is long and is moved.
+                    Ok(answer) if answer.ticket.is_none() && this.told.is_none() => {
+                        this.state.set(State::Done);
+                        *this.again = None;
+                        return Poll::Ready(Ok(answer));
+                    }
                     Ok(answer) => {
                         *this.fallback = None;
                         match judge(answer, this.call, this.again.as_deref(), this.told) {

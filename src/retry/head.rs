@@ -17,10 +17,9 @@ use http::{
 ///
 /// # Layout
 ///
-/// Fields, each a length of eight bytes and its bytes: method, scheme,
-/// authority, path with query (empty where the URI has none), then name and
-/// value of each header in order. The lowest bit of a length is the sensitive
-/// mark.
+/// Pairs, each eight bytes of lengths and then the bytes of both: scheme and
+/// method, authority and path with query (empty where the URI has none), then
+/// name and value of each header in order.
 #[derive(Debug)]
 pub(crate) struct HeadCopy {
     fields: Vec<u8>,
@@ -29,21 +28,47 @@ pub(crate) struct HeadCopy {
     extensions: Extensions,
 }
 
-/// What a field takes up as a rule, its length included. To guess and seldom
-/// grow costs less than to look at every field twice.
-const FIELD: usize = 32;
+/// What a pair takes up as a rule, its lengths included. To guess and seldom
+/// grow costs less than to look at every pair twice.
+const PAIR: usize = 48;
+
+/// Where the lengths of a pair stand in its prefix: that of the first, which is
+/// under 2¹⁶ for names, schemes and authorities, in the highest bits; that of
+/// the second above the lowest one, which is the sensitive mark.
+const FIRST: u32 = 48;
 
 impl HeadCopy {
     /// Writes down the head of `request`.
     pub(crate) fn of<B>(request: &Request<B>) -> Self {
-        let mut fields = Vec::with_capacity(FIELD * (4 + 2 * request.headers().len()));
-        each_field(request, |field, mark| put(&mut fields, field, mark));
+        let (uri, headers) = (request.uri(), request.headers());
+        let mut fields = Vec::with_capacity(PAIR * (2 + headers.len()));
+        put(
+            &mut fields,
+            uri.scheme_str().unwrap_or_default(),
+            request.method().as_str().as_bytes(),
+            false,
+        );
+        let path = uri
+            .path_and_query()
+            // `as_str` would make "/" of a path that is not there.
+            .filter(|_| !uri.path().is_empty())
+            .map_or("", PathAndQuery::as_str);
+        let authority = uri.authority().map_or("", Authority::as_str);
+        put(&mut fields, authority, path.as_bytes(), false);
+        for (name, value) in headers {
+            put(
+                &mut fields,
+                name.as_str(),
+                value.as_bytes(),
+                value.is_sensitive(),
+            );
+        }
 
         let extensions = request.extensions();
         Self {
             fields,
             version: request.version(),
-            headers: request.headers().keys_len(),
+            headers: headers.keys_len(),
             extensions: if extensions.is_empty() {
                 Extensions::new()
             } else {
@@ -59,15 +84,15 @@ impl HeadCopy {
     pub(crate) fn rebuild(&self) -> Option<Request<()>> {
         // Values and URI are slices of one copy.
         let mut fields = Bytes::copy_from_slice(&self.fields);
-        let (method, _) = take(&mut fields)?;
+        let (scheme, method, _) = take(&mut fields)?;
         let method = Method::from_bytes(&method).ok()?;
-        let uri = take_uri(&mut fields)?;
+        let (authority, path, _) = take(&mut fields)?;
+        let uri = uri(&scheme, authority, path)?;
 
         let mut headers = HeaderMap::try_with_capacity(self.headers).ok()?;
         while fields.has_remaining() {
-            let (name, _) = take(&mut fields)?;
+            let (name, value, sensitive) = take(&mut fields)?;
             let name = HeaderName::from_bytes(&name).ok()?;
-            let (value, sensitive) = take(&mut fields)?;
             let mut value = HeaderValue::from_maybe_shared(value).ok()?;
             value.set_sensitive(sensitive);
             headers.try_append(name, value).ok()?;
@@ -83,50 +108,30 @@ impl HeadCopy {
     }
 }
 
-/// Shows the fields of a head in the order of the layout, with their marks.
-fn each_field<B>(request: &Request<B>, mut show: impl FnMut(&[u8], bool)) {
-    let uri = request.uri();
-    let start = [
-        request.method().as_str(),
-        uri.scheme_str().unwrap_or_default(),
-        uri.authority().map_or("", Authority::as_str),
-        // `as_str` would make "/" of a path that is not there.
-        uri.path_and_query()
-            .filter(|_| !uri.path().is_empty())
-            .map_or("", PathAndQuery::as_str),
-    ];
-    for field in start {
-        show(field.as_bytes(), false);
-    }
-    for (name, value) in request.headers() {
-        show(name.as_str().as_bytes(), false);
-        show(value.as_bytes(), value.is_sensitive());
-    }
-}
-
 #[inline]
-fn put(fields: &mut Vec<u8>, field: &[u8], mark: bool) {
-    // No slice is longer than `isize::MAX`, so the shift loses nothing.
-    let prefix = (field.len() as u64) << 1 | u64::from(mark);
-    fields.reserve(size_of_val(&prefix) + field.len());
+fn put(fields: &mut Vec<u8>, first: &str, second: &[u8], mark: bool) {
+    // No slice is longer than `isize::MAX`, and none of these comes near 2⁴⁷.
+    let prefix = (first.len() as u64) << FIRST | (second.len() as u64) << 1 | u64::from(mark);
+    fields.reserve(size_of_val(&prefix) + first.len() + second.len());
     fields.extend_from_slice(&prefix.to_ne_bytes());
-    fields.extend_from_slice(field);
+    fields.extend_from_slice(first.as_bytes());
+    fields.extend_from_slice(second);
 }
 
-fn take(fields: &mut Bytes) -> Option<(Bytes, bool)> {
+fn take(fields: &mut Bytes) -> Option<(Bytes, Bytes, bool)> {
     let prefix = fields.try_get_u64_ne().ok()?;
-    let length = usize::try_from(prefix >> 1).ok()?;
-    let field = (length <= fields.len()).then(|| fields.split_to(length))?;
-    Some((field, prefix & 1 == 1))
+    let lengths = [prefix >> FIRST, (prefix & ((1 << FIRST) - 1)) >> 1];
+    let [first, second] = lengths.map(|length| {
+        let length = usize::try_from(length).ok()?;
+        (length <= fields.len()).then(|| fields.split_to(length))
+    });
+    Some((first?, second?, prefix & 1 == 1))
 }
 
-fn take_uri(fields: &mut Bytes) -> Option<Uri> {
-    let (scheme, _) = take(fields)?;
-    let (authority, _) = take(fields)?;
-    let (path, _) = take(fields)?;
+fn uri(scheme: &[u8], authority: Bytes, path: Bytes) -> Option<Uri> {
     let mut uri = http::uri::Parts::default();
     if !scheme.is_empty() {
-        uri.scheme = Some(Scheme::try_from(&*scheme).ok()?);
+        uri.scheme = Some(Scheme::try_from(scheme).ok()?);
     }
     if !authority.is_empty() {
         uri.authority = Some(Authority::from_maybe_shared(authority).ok()?);

@@ -36,7 +36,7 @@ use self::{
     head::HeadCopy,
 };
 use crate::{
-    body::{Allowance, Bodies, RecordBody, ReplayBody, ResponseBody},
+    body::{Allowance, Bodies, Kept, RecordBody, ReplayBody, ResponseBody},
     call_options::CallOptions,
     classifier::Classifier,
     error::BoxError,
@@ -174,11 +174,9 @@ where
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
-    fn call(&mut self, scoped: Scoped<Request<B>>) -> Self::Future {
-        let Scoped {
-            mut request,
-            mut ticket,
-        } = scoped;
+    #[inline]
+    fn call(&mut self, mut scoped: Scoped<Request<B>>) -> Self::Future {
+        let Scoped { request, ticket } = &mut scoped;
         let settings = &*self.settings;
         let options = request.extensions().get::<CallOptions>();
         let handle = request.extensions().get::<OutcomeHandle>();
@@ -200,19 +198,29 @@ where
             call.idempotent || judge.is_some_and(|judge| judge.may_be_unprocessed(request.uri()));
         let mut again = None;
         if call.retry && is_kept {
-            let mut kept = None;
-            request = request.map(|body| {
-                let (body, keep) = settings.bodies.prepare(body, &settings.allowance);
-                kept = keep;
-                body
-            });
+            let mut kept = settings.bodies.copy(request.body());
+            // Apart, for a request is long, and is moved for this.
+            if settings.bodies.are_recorded::<B>() {
+                (scoped, kept) = record(scoped, settings);
+            }
             again = kept.map(|kept| {
-                let head = HeadCopy::of(&request);
+                let head = HeadCopy::of(&scoped.request);
                 // `poll_ready` made `self.inner` ready, and not its clone.
                 Box::new(Again::new(self.inner.clone(), head, kept))
             });
         }
-        let response = self.inner.call(Scoped::new(request, ticket));
+        let response = self.inner.call(scoped);
         ResponseFuture::new(response, call, again, told)
     }
+}
+
+/// Has the body of a call recorded while it is sent.
+fn record<B: 'static>(
+    scoped: Scoped<Request<B>>,
+    settings: &Settings,
+) -> (Scoped<Request<B>>, Option<Kept<B>>) {
+    let Scoped { request, ticket } = scoped;
+    let (head, body) = request.into_parts();
+    let (body, kept) = settings.bodies.record(body, &settings.allowance);
+    (Scoped::new(Request::from_parts(head, body), ticket), kept)
 }

@@ -62,25 +62,27 @@ where
     /// up its readiness and waits.
     #[inline(always)]
     pub(crate) fn call(inner: &mut S, mut scoped: Scoped<Req>, want: Want) -> Self {
-        match scoped.ticket.pass(want) {
-            Ok(true) => Self {
-                state: State::Called {
-                    response: inner.call(scoped),
-                },
-            },
-            Ok(false) => Self::wait(inner, scoped, want),
-            Err(error) => Self {
-                state: State::Refused { error: Some(error) },
+        let passed = scoped.ticket.pass(want);
+        if !matches!(passed, Ok(true)) {
+            return Self::hold(inner, scoped, want, passed.err());
+        }
+        Self {
+            state: State::Called {
+                response: inner.call(scoped),
             },
         }
     }
 
-    /// Gives up the readiness of `inner` and waits.
+    /// Refuses the call; or gives up the readiness of `inner` and waits.
     ///
     /// Apart, so that the way of those that pass is short enough to be inlined:
     /// a call is hundreds of bytes, and each function on its way moves it.
     #[cold]
-    fn wait(inner: &mut S, scoped: Scoped<Req>, want: Want) -> Self {
+    fn hold(inner: &mut S, scoped: Scoped<Req>, want: Want, refused: Option<Error>) -> Self {
+        if let Some(error) = refused {
+            let state = State::Refused { error: Some(error) };
+            return Self { state };
+        }
         // The readied service may hold a slot of a buffer or a semaphore,
         // which a pause of a minute would starve.
         let service = inner.clone();

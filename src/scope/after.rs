@@ -3,40 +3,73 @@
 use std::{sync::Arc, task::Waker};
 
 use super::{Refusal, Scope, driver};
-use crate::trust::Observed;
+use crate::{observe, trust::Observed};
 
 /// What is to be done once the lock is released.
 #[derive(Debug, Default)]
 #[must_use = "what was decided under the lock must be done after it"]
-pub(super) struct After {
-    pub(super) wakers: Vec<Waker>,
-    /// Drivers to be started, each with its generation.
-    pub(super) drivers: Vec<(Arc<Scope>, u64)>,
-    /// Scopes whose gates have opened.
-    pub(super) opened: Vec<Arc<Scope>>,
-    /// Scopes whose drivers must look again.
-    pub(super) changed: Vec<Arc<Scope>>,
-    /// Scopes whose law has panicked.
-    pub(super) broken: Vec<Arc<Scope>>,
-    /// Episodes that ended, and what they showed.
-    pub(super) observed: Vec<(Arc<Scope>, Observed)>,
-    /// Scopes in which refusals go on although the law has settled.
-    pub(super) contested: Vec<Arc<Scope>>,
-    /// Scopes of which a slot came free.
-    pub(super) freed: Vec<Arc<Scope>>,
+pub(super) struct After(Vec<Deed>);
+
+/// One thing that is not done under a lock.
+#[derive(Debug)]
+enum Deed {
+    Wake(Waker),
+    /// Start the driver of this number.
+    Drive(Arc<Scope>, u64),
+    /// Tell the drivers to look again.
+    Change(Arc<Scope>),
+    /// Tell that the gate has opened.
+    Open(Arc<Scope>),
+    /// Give back a slot that was held for too long.
+    Release(Arc<Scope>),
+    /// Tell what an episode has shown.
+    Observe(Arc<Scope>, Box<Observed>),
+    /// Tell that refusals go on although the law has settled.
+    Contest(Arc<Scope>),
+    /// Tell that the law has panicked.
+    Break(Arc<Scope>),
 }
 
 impl After {
-    /// Whether there is nothing to be done, as after most calls.
-    const fn is_empty(&self) -> bool {
-        self.wakers.is_empty()
-            && self.drivers.is_empty()
-            && self.opened.is_empty()
-            && self.changed.is_empty()
-            && self.broken.is_empty()
-            && self.observed.is_empty()
-            && self.contested.is_empty()
-            && self.freed.is_empty()
+    /// Wakes a waiter, if it can be.
+    pub(super) fn wake(&mut self, waker: Option<Waker>) {
+        self.0.extend(waker.map(Deed::Wake));
+    }
+
+    /// Starts driver `number` of `scope`.
+    pub(super) fn drive(&mut self, scope: &Arc<Scope>, number: u64) {
+        self.0.push(Deed::Drive(Arc::clone(scope), number));
+    }
+
+    /// Tells the drivers of `scope` to look again.
+    pub(super) fn changed(&mut self, scope: &Arc<Scope>) {
+        self.0.push(Deed::Change(Arc::clone(scope)));
+    }
+
+    /// Tells that the gate of `scope` has opened.
+    pub(super) fn opened(&mut self, scope: &Arc<Scope>) {
+        self.0.push(Deed::Open(Arc::clone(scope)));
+    }
+
+    /// Gives back a slot of `scope`.
+    pub(super) fn freed(&mut self, scope: Arc<Scope>) {
+        self.0.push(Deed::Release(scope));
+    }
+
+    /// Tells what an episode of `scope` has shown, if anything.
+    pub(super) fn observed(&mut self, scope: &Arc<Scope>, seen: Option<Observed>) {
+        let deed = |seen| Deed::Observe(Arc::clone(scope), Box::new(seen));
+        self.0.extend(seen.map(deed));
+    }
+
+    /// Tells that refusals go on in `scope` although its law has settled.
+    pub(super) fn contested(&mut self, scope: &Arc<Scope>) {
+        self.0.push(Deed::Contest(Arc::clone(scope)));
+    }
+
+    /// Tells that the law of `scope` has panicked.
+    pub(super) fn broken(&mut self, scope: &Arc<Scope>) {
+        self.0.push(Deed::Break(Arc::clone(scope)));
     }
 
     /// Does it.
@@ -46,7 +79,8 @@ impl After {
     /// Returns an error if a driver is needed and no runtime is there.
     #[inline]
     pub(super) fn run(self) -> Result<(), Refusal> {
-        if self.is_empty() {
+        // There is nothing to be done after most calls.
+        if self.0.is_empty() {
             Ok(())
         } else {
             self.run_all()
@@ -54,33 +88,23 @@ impl After {
     }
 
     fn run_all(self) -> Result<(), Refusal> {
-        for scope in self.broken {
-            crate::observe::law_panicked(&scope.key());
-        }
-        for (scope, seen) in self.observed {
-            crate::observe::observed(&scope.key(), &seen);
-        }
-        for scope in self.contested {
-            crate::observe::contested(&scope.key());
-        }
-        for scope in self.freed {
-            scope.release();
-        }
-        for scope in self.opened {
-            crate::observe::resumed(&scope.key());
-            scope.opened.notify_waiters();
-            scope.changed.notify_waiters();
-        }
-        for scope in self.changed {
-            scope.changed.notify_waiters();
-        }
         let mut started = Ok(());
-        for (scope, generation) in self.drivers {
-            if let Err(error) = driver::start(scope, generation) {
-                started = Err(error);
+        for deed in self.0 {
+            match deed {
+                Deed::Wake(waker) => waker.wake(),
+                Deed::Drive(scope, number) => started = started.and(driver::start(scope, number)),
+                Deed::Change(scope) => scope.changed.notify_waiters(),
+                Deed::Open(scope) => {
+                    observe::resumed(&scope.key());
+                    scope.opened.notify_waiters();
+                    scope.changed.notify_waiters();
+                }
+                Deed::Release(scope) => scope.release(),
+                Deed::Observe(scope, seen) => observe::observed(&scope.key(), &seen),
+                Deed::Contest(scope) => observe::contested(&scope.key()),
+                Deed::Break(scope) => observe::law_panicked(&scope.key()),
             }
         }
-        self.wakers.into_iter().for_each(Waker::wake);
         started
     }
 }

@@ -70,6 +70,15 @@ impl Awake {
         [self.most, concurrency, law].into_iter().flatten().min()
     }
 
+    /// What it lets pass at `now`.
+    pub(super) fn allowance(&mut self, now: Instant) -> Allowance {
+        let rate = self.pace.as_mut().map(|pace| pace.rate(now));
+        Allowance {
+            limit: self.limit(now),
+            rate: rate.map_or(f64::INFINITY, Rate::get),
+        }
+    }
+
     /// Opens the gate. Those who watch it must be told.
     pub(super) fn resume(&mut self, now: Instant) {
         self.paused = self.paused_by(now);
@@ -135,6 +144,23 @@ impl Awake {
         since > 0
             && self.accepted.0 >= since
             && others.map(|(epoch, _)| *epoch).all(|epoch| epoch < since)
+    }
+}
+
+/// What a scope lets pass.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    /// How many attempts may be in flight.
+    limit: Option<u32>,
+    /// How many may be sent in a second.
+    rate: f64,
+}
+
+impl Allowance {
+    /// Whether waiters are due earlier than by `old`. A driver that sleeps by a
+    /// rate a little lower is late by as little.
+    pub(super) fn exceeds(self, old: Self) -> bool {
+        self.limit > old.limit || self.rate > old.rate * 1.1
     }
 }
 

@@ -64,6 +64,8 @@ pub(super) struct Tree {
     pub(super) waiters: Slab<Waiter>,
     /// Numbers calls that have waited or were throttled.
     pub(super) calls: u64,
+    /// Numbers probes.
+    probes: u32,
 }
 
 /// The state of one scope.
@@ -175,7 +177,7 @@ impl Tree {
         let policy = &scope.root.common.policy;
         let mut grant = Grant {
             epoch: scope.root.word.read().epoch(),
-            probe: Probe::new(now),
+            probe: Probe::new(self.probes.wrapping_add(1)),
             ..Grant::default()
         };
         let mut wait = None;
@@ -185,7 +187,7 @@ impl Tree {
             };
             if awake.gate.over(now).is_some() {
                 awake.resume(now);
-                after.opened.push(Arc::clone(level));
+                after.opened(level);
             }
             if awake.gate.has_held_since(ask.since) {
                 grant.waited |= 1 << i;
@@ -292,6 +294,7 @@ impl Tree {
 
     fn commit(&mut self, scope: &Arc<Scope>, grant: Grant, now: Instant) {
         scope.count_sent();
+        self.probes = self.probes.wrapping_add(u32::from(!grant.probe.is_none()));
         for (i, level) in scope.path().enumerate() {
             let policy = &scope.root.common.policy;
             let Some(node) = self.node(level) else {
@@ -308,9 +311,9 @@ impl Tree {
             }
             match grant.probe.at(i) {
                 None => awake.gate.let_go(now),
-                Some(chosen) => {
+                Some(number) => {
                     let lease = now + awake.lease(policy);
-                    awake.gate.probe_chosen(chosen, lease);
+                    awake.gate.probe_chosen(number, lease);
                 }
             }
             if i == 0 {
@@ -330,11 +333,11 @@ impl Tree {
         scope.count_unsent();
         for (i, level) in scope.path().enumerate() {
             if let Some(awake) = self.awake(level) {
-                if let Some(chosen) = grant.probe.at(i) {
-                    awake.gate.probe_withdrawn(chosen);
+                if let Some(number) = grant.probe.at(i) {
+                    awake.gate.probe_withdrawn(number);
                 }
                 if !awake.drivers.is_empty() {
-                    after.changed.push(Arc::clone(level));
+                    after.changed(level);
                 }
             }
         }
@@ -374,9 +377,9 @@ impl Tree {
         let first = awake.queue.first().is_some_and(|(_, first)| first == id);
         if !awake.drivers.serve(runtime) {
             let number = awake.drivers.add(runtime, now);
-            after.drivers.push((Arc::clone(level), number));
+            after.drive(level, number);
         } else if first || ask.deadline < awake.drivers.due {
-            after.changed.push(Arc::clone(level));
+            after.changed(level);
         }
     }
 

@@ -216,7 +216,7 @@ impl Tree {
             return;
         };
         let turn = std::mem::replace(&mut waiter.turn, Turn::Refused(refusal));
-        after.wakers.extend(waiter.waker.take());
+        after.wake(waiter.waker.take());
         let (ask, node) = (waiter.ask, waiter.node);
         if let Some(queue) = self.queue(node) {
             queue.remove(id, &ask, &turn);
@@ -268,7 +268,7 @@ impl Tree {
                 let lease = now + UNCLAIMED;
                 let waiter = self.waiters.get_mut(id)?;
                 waiter.turn = Turn::Granted { lease, grant };
-                after.wakers.extend(waiter.waker.take());
+                after.wake(waiter.waker.take());
                 let ask = waiter.ask;
                 self.queue(scope.node)?.grant(id, &ask, lease);
                 None
@@ -280,7 +280,7 @@ impl Tree {
                 waiter.node = node;
                 // Polled on another runtime, it sees to a driver there.
                 if waiter.runtime != runtime {
-                    after.wakers.extend(waiter.waker.take());
+                    after.wake(waiter.waker.take());
                 }
                 let ask = waiter.ask;
                 self.queue(scope.node)?.remove(id, &ask, &Turn::Waiting);
@@ -325,10 +325,10 @@ impl Tree {
         }
         if awake.queue.is_idle() {
             awake.drivers.dismiss();
-            after.changed.push(Arc::clone(scope));
+            after.changed(scope);
             return Step::Done;
         }
-        let slots = awake.leases.sweep(now, &mut after.freed);
+        let slots = awake.leases.sweep(now, after);
         let until = next.min(slots).min(awake.queue.next_end());
         awake.drivers.due = until;
         Step::Sleep(until)

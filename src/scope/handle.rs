@@ -65,7 +65,7 @@ impl ScopeHandle {
             && awake.gate.closed_until().is_some()
         {
             awake.resume(now);
-            after.opened.push(Arc::clone(scope));
+            after.opened(scope);
         }
         drop(tree);
         // Nobody began to wait, so that no driver is started.

@@ -72,8 +72,8 @@ struct Pause {
     floor: Instant,
     /// The next probe goes no earlier. `None` if nothing is to be proven.
     next_probe: Option<Instant>,
-    /// The probe in flight: when it was chosen, and when its lease ends.
-    probe: Option<(Instant, Instant)>,
+    /// The probe in flight: its number, and when its lease ends.
+    probe: Option<(u32, Instant)>,
 }
 
 /// Why a gate is closed.
@@ -252,33 +252,33 @@ impl Gate {
         matches!(&self.state, State::Closed(pause) if pause.next_probe.is_some())
     }
 
-    /// A probe is chosen now: it holds the gate's lease until `lease`.
+    /// Probe `number` is chosen: it holds the gate's lease until `lease`.
     ///
-    /// It is known by that instant, for one that was given up on may come back
+    /// It is known by its number, for one that was given up on may come back
     /// when another is out, or when the gate has long been closed anew.
-    pub(super) fn probe_chosen(&mut self, now: Instant, lease: Instant) {
+    pub(super) fn probe_chosen(&mut self, number: u32, lease: Instant) {
         if let State::Closed(pause) = &mut self.state {
-            pause.probe = Some((now, lease));
+            pause.probe = Some((number, lease));
         }
     }
 
     /// The probe says nothing: the next may go at once.
-    pub(super) fn probe_withdrawn(&mut self, chosen: Instant) {
-        self.end_probe(chosen);
+    pub(super) fn probe_withdrawn(&mut self, number: u32) {
+        self.end_probe(number);
     }
 
     /// The probe taught nothing: the next may go after `min_pause`, or when
     /// the next early one may.
-    pub(super) fn probe_failed(&mut self, chosen: Instant, now: Instant, policy: &Policy) {
-        if let Some(pause) = self.end_probe(chosen) {
+    pub(super) fn probe_failed(&mut self, number: u32, now: Instant, policy: &Policy) {
+        if let Some(pause) = self.end_probe(number) {
             pause.retry_probe(now, now, policy);
         }
     }
 
     /// Ends the lease of the probe in flight, if it is the one meant.
-    fn end_probe(&mut self, chosen: Instant) -> Option<&mut Pause> {
+    fn end_probe(&mut self, number: u32) -> Option<&mut Pause> {
         match &mut self.state {
-            State::Closed(pause) if pause.probe.is_some_and(|(at, _)| at == chosen) => {
+            State::Closed(pause) if pause.probe.is_some_and(|(other, _)| other == number) => {
                 pause.probe = None;
                 Some(pause)
             }

@@ -54,10 +54,6 @@ impl Place {
         }
     }
 
-    pub(super) const fn arrived(self) -> Instant {
-        self.arrived
-    }
-
     /// The call's number in its root; zero for one that never waited.
     pub(super) const fn call(self) -> u64 {
         self.seq & !Self::WAITED
@@ -141,18 +137,15 @@ pub(super) enum Turn {
 /// Where an attempt is the probe: the levels, counted from the leaf.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Probe {
+    /// By which the gates know it.
+    number: u32,
     levels: u8,
-    /// When it was chosen, by which the gates know it.
-    chosen: Instant,
 }
 
 impl Probe {
-    /// No probe yet, chosen now if one at all.
-    pub(super) const fn new(now: Instant) -> Self {
-        Self {
-            levels: 0,
-            chosen: now,
-        }
+    /// No probe yet, of this number if one at all.
+    pub(super) const fn new(number: u32) -> Self {
+        Self { number, levels: 0 }
     }
 
     /// It is the probe at the level `height` above the leaf.
@@ -160,9 +153,9 @@ impl Probe {
         self.levels |= 1 << height;
     }
 
-    /// When it was chosen, if it is the probe `height` above the leaf.
-    pub(super) fn at(self, height: usize) -> Option<Instant> {
-        (self.levels & (1 << height) != 0).then_some(self.chosen)
+    /// Its number, if it is the probe `height` above the leaf.
+    pub(super) fn at(self, height: usize) -> Option<u32> {
+        (self.levels & (1 << height) != 0).then_some(self.number)
     }
 
     /// Whether it is none at any level.

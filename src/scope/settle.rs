@@ -186,27 +186,31 @@ impl Tree {
             awake.head_took(now - sent.at);
             awake.accepted = awake.accepted.max((sent.epoch, sent.at));
             if !stale {
-                let seen = awake.observe(level, sent, i, now);
-                let seen = seen.map(|seen| (Arc::clone(level), seen));
-                after.observed.extend(seen);
+                after.observed(level, awake.observe(level, sent, i, now));
             }
             if !stale && awake.gate.accepted() {
                 awake.resume(now);
-                after.opened.push(Arc::clone(level));
-            } else if let Some(chosen) = sent.probe.at(i) {
-                awake.gate.probe_withdrawn(chosen);
-                after.changed.push(Arc::clone(level));
+                after.opened(level);
+            } else if let Some(number) = sent.probe.at(i) {
+                awake.gate.probe_withdrawn(number);
+                after.changed(level);
             }
             let in_flight = level.in_flight();
+            let waiting = awake.queue.waiting() > 0;
             let attempt = Attempt::new(sent.at, now, Ended::Accepted)
                 .stale(stale)
+                .waiting(waiting)
                 .in_flight(in_flight);
-            let old = awake.limit(now);
+            // It matters only to those who wait whether they are due earlier.
+            let before = waiting.then(|| awake.allowance(now));
             if let Some(concurrency) = &mut awake.concurrency {
                 concurrency.accepted(in_flight);
             }
-            if teach(awake, attempt) || awake.limit(now) > old {
-                after.changed.push(Arc::clone(level));
+            if let Some(pace) = &mut awake.pace {
+                pace.on_attempt(&attempt);
+            }
+            if before.is_some_and(|before| awake.allowance(now).exceeds(before)) {
+                after.changed(level);
             }
             tell_broken(awake, level, after);
         }
@@ -231,11 +235,11 @@ impl Tree {
                 awake.head_took(took);
             }
             if save != Some(i)
-                && let Some(chosen) = sent.probe.at(i)
+                && let Some(number) = sent.probe.at(i)
             {
                 let policy = &scope.root.common.policy;
-                awake.gate.probe_failed(chosen, now, policy);
-                after.changed.push(Arc::clone(level));
+                awake.gate.probe_failed(number, now, policy);
+                after.changed(level);
             }
         }
     }
@@ -266,9 +270,9 @@ impl Tree {
         let Some(awake) = node.awake.as_deref_mut() else {
             return;
         };
-        if let Some(chosen) = sent.probe.at(height) {
-            awake.gate.probe_withdrawn(chosen);
-            after.changed.push(Arc::clone(level));
+        if let Some(number) = sent.probe.at(height) {
+            awake.gate.probe_withdrawn(number);
+            after.changed(level);
         }
         if sent.epoch < node.epoch {
             return;
@@ -302,22 +306,10 @@ pub(super) fn close(awake: &mut Awake, now: Instant, asked: Asked, policy: &Poli
     }
 }
 
-/// Teaches the law; says whether waiters may be due earlier now.
-fn teach(awake: &mut Awake, attempt: Attempt) -> bool {
-    let waiting = awake.queue.waiting() > 0;
-    let Some(pace) = &mut awake.pace else {
-        return false;
-    };
-    let old = pace.rate(attempt.now);
-    pace.on_attempt(&attempt.waiting(waiting));
-    // A driver that sleeps by a rate a little lower is late by as little.
-    waiting && pace.rate(attempt.now).get() > old.get() * 1.1
-}
-
 pub(super) fn tell_broken(awake: &mut Awake, level: &Arc<Scope>, after: &mut After) {
     if let Some(pace) = &mut awake.pace
         && std::mem::take(&mut pace.broken)
     {
-        after.broken.push(Arc::clone(level));
+        after.broken(level);
     }
 }

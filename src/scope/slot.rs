@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::Scope;
+use super::{Scope, after::After};
 use crate::time::Instant;
 
 /// How long a response body may go unpolled before its slot is taken back.
@@ -35,6 +35,11 @@ struct Lease {
 }
 
 impl Lease {
+    /// When it runs out, if the body is not polled before.
+    fn ends(&self) -> Instant {
+        Instant::from_nanos(self.polled.load(Ordering::Relaxed)) + UNPOLLED
+    }
+
     /// Ends the lease; says whether it had not ended before.
     fn end(&self) -> bool {
         !self.ended.swap(true, Ordering::SeqCst)
@@ -47,6 +52,8 @@ pub(super) struct Leases {
     held: Vec<Arc<Lease>>,
     /// At this length those that ended are forgotten.
     crowded: usize,
+    /// None runs out before: a body that is polled only puts it off.
+    due: Instant,
 }
 
 impl Leases {
@@ -56,25 +63,32 @@ impl Leases {
             // As many again must come before the next look: constant on average.
             self.crowded = self.held.len().max(8).saturating_mul(2);
         }
+        self.due = self.due.min(lease.ends());
         self.held.push(lease);
     }
 
-    /// Ends the leases that ran out by `now`. Puts the scopes whose slots came
-    /// free into `freed`, and gives the instant at which to look again.
-    pub(super) fn sweep(&mut self, now: Instant, freed: &mut Vec<Arc<Scope>>) -> Instant {
+    /// Ends the leases that ran out by `now`, and gives the instant at which to
+    /// look again.
+    pub(super) fn sweep(&mut self, now: Instant, after: &mut After) -> Instant {
+        if now < self.due {
+            return self.due;
+        }
         let mut next = Instant::NEVER;
         self.held.retain(|lease| {
-            let ends = Instant::from_nanos(lease.polled.load(Ordering::Relaxed)) + UNPOLLED;
+            let ends = lease.ends();
             if lease.ended.load(Ordering::SeqCst) {
                 return false;
             }
             if ends <= now {
-                freed.extend(lease.end().then(|| lease.scope.upgrade()).flatten());
+                if let Some(scope) = lease.end().then(|| lease.scope.upgrade()).flatten() {
+                    after.freed(scope);
+                }
                 return false;
             }
             next = next.min(ends);
             true
         });
+        self.due = next;
         next
     }
 }

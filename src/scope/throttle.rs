@@ -73,14 +73,14 @@ impl Tree {
         };
         let probe = sent.probe.at(height);
         if probe.is_some() {
-            after.changed.push(Arc::clone(level));
+            after.changed(level);
         }
         let asked = throttle.hint.as_ref().map(Hint::wait);
         let poisoned = awake.is_poisoned(call.number, call.before);
         awake.note_throttle(sent.epoch, call.number);
         if poisoned {
-            if let Some(chosen) = probe {
-                awake.gate.probe_failed(chosen, now, policy);
+            if let Some(number) = probe {
+                awake.gate.probe_failed(number, now, policy);
             }
             let wait = asked.unwrap_or_default().max(awake.gate.backoff(policy));
             let not_before = now + wait;
@@ -121,8 +121,8 @@ impl Tree {
             }
         }
         let mut pause = None;
-        if let Some(chosen) = probe {
-            awake.gate.probe_withdrawn(chosen);
+        if let Some(number) = probe {
+            awake.gate.probe_withdrawn(number);
         }
         if stale {
             // It was refused by the server as it was before the pause: it may
@@ -154,7 +154,7 @@ impl Tree {
             let served = sent.saturating_sub(node.throttled);
             awake.tally.window(node.meter.in_window(now, served));
             if awake.tally.refused(now, sent, node.throttled) {
-                after.contested.push(Arc::clone(level));
+                after.contested(level);
             }
         }
         if awake.limit(now).is_some() && !scope.root.word.read().is_limited() {

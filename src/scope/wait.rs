@@ -157,8 +157,9 @@ impl Scope {
                 tree.give_back(&waiter.scope, &waiter.ask.costs, grant, &mut after);
             }
             // The next one may be due earlier than the driver expects.
-            let level = waiter.scope.path().find(|level| level.node == waiter.node);
-            after.changed.extend(level.cloned());
+            if let Some(level) = waiter.scope.path().find(|level| level.node == waiter.node) {
+                after.changed(level);
+            }
         }
         drop(tree);
         let _ = after.run();

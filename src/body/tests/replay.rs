@@ -17,8 +17,16 @@ fn bodies() -> Bodies {
     Bodies::default().recorded(Boxed::new, Boxed::new)
 }
 
+/// What a call does with its body before it is sent.
+fn prepare_by<B: 'static>(bodies: &Bodies, body: B) -> (B, Option<Kept<B>>) {
+    match bodies.copy(&body) {
+        None => bodies.record(body, &Allowance::default()),
+        kept => (body, kept),
+    }
+}
+
 fn prepare(script: Script) -> (Boxed, Option<Kept<Boxed>>) {
-    bodies().prepare(Boxed::new(script), &Allowance::default())
+    prepare_by(&bodies(), Boxed::new(script))
 }
 
 fn again<B>(kept: &Option<Kept<B>>) -> Option<B> {
@@ -94,7 +102,7 @@ fn bodies_in_memory_are_copied_as_often_as_wanted() {
     where
         B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
     {
-        let (body, kept) = Bodies::default().prepare(body, &Allowance::default());
+        let (body, kept) = prepare_by(&Bodies::default(), body);
         for body in [Some(body), again(&kept), again(&kept)] {
             assert_eq!(read(body.expect("known"), false).data, expected);
         }
@@ -111,7 +119,7 @@ fn boxed_bodies_are_known_by_default() {
         B: Body<Data = Bytes> + 'static,
         B::Error: std::fmt::Debug,
     {
-        let (body, kept) = Bodies::default().prepare(body, &Allowance::default());
+        let (body, kept) = prepare_by(&Bodies::default(), body);
         assert_eq!(read(body, false).data, b"boxed");
         assert_eq!(read(again(&kept).expect("known"), false).data, b"boxed");
     }
@@ -125,7 +133,7 @@ fn boxed_bodies_are_known_by_default() {
 
 #[test]
 fn an_unknown_body_is_sent_once() {
-    let (body, kept) = Bodies::default().prepare(Script::of(&[b"x"]), &Allowance::default());
+    let (body, kept) = prepare_by(&Bodies::default(), Script::of(&[b"x"]));
     assert!(kept.is_none());
     assert_eq!(read(body, false).data, b"x");
 }
@@ -136,9 +144,9 @@ fn the_latest_registration_wins_and_may_refuse() {
         let small = body.len() < 3;
         small.then(|| body.to_uppercase())
     });
-    let (_, kept) = bodies.prepare(String::from("ab"), &Allowance::default());
+    let (_, kept) = prepare_by(&bodies, String::from("ab"));
     assert_eq!(again(&kept), Some(String::from("AB")));
-    let (body, kept) = bodies.prepare(String::from("abc"), &Allowance::default());
+    let (body, kept) = prepare_by(&bodies, String::from("abc"));
     assert!(kept.is_none());
     assert_eq!(body, "abc");
 }
@@ -149,7 +157,7 @@ fn a_clone_with_another_body_leaves_the_original_alone() {
     let _more = original
         .clone()
         .copied(|script: &Script| Some(script.clone()));
-    let (_, kept) = original.prepare(Script::of(&[]), &Allowance::default());
+    let (_, kept) = prepare_by(&original, Script::of(&[]));
     assert!(kept.is_none());
 }
 
@@ -185,7 +193,7 @@ fn a_body_known_to_be_too_long_is_not_even_wrapped() {
 fn an_empty_body_is_kept_without_recording() {
     let wrapped = |_: RecordBody<Boxed>| -> Boxed { panic!("an empty body was wrapped") };
     let bodies = Bodies::default().recorded(wrapped, Boxed::new);
-    let (body, kept) = bodies.prepare(Boxed::new(Script::of(&[])), &Allowance::default());
+    let (body, kept) = prepare_by(&bodies, Boxed::new(Script::of(&[])));
     assert!(body.is_end_stream());
     assert!(again(&kept).expect("empty").is_end_stream());
 }
@@ -267,12 +275,12 @@ fn recordings_together_keep_no_more_than_the_allowance() {
     let mut kept = Vec::new();
     let most = Allowance::MOST / CAP;
     for _ in 0..most {
-        let (body, more) = bodies.prepare(Boxed::new(script.clone()), &allowance);
+        let (body, more) = bodies.record(Boxed::new(script.clone()), &allowance);
         read(body, false);
         kept.push(more.expect("recorded"));
     }
     assert_eq!(allowance.left(), 0);
-    let (body, one_more) = bodies.prepare(Boxed::new(script.clone()), &allowance);
+    let (body, one_more) = bodies.record(Boxed::new(script.clone()), &allowance);
     assert_eq!(read(body, false).data.len(), CAP, "sent all the same");
     assert!(again(&one_more).is_none());
 
@@ -290,7 +298,7 @@ fn a_recording_that_nobody_can_use_any_more_is_given_up() {
     for keeper_goes_first in [true, false] {
         let allowance = Allowance::default();
         let script = Script::of(&[b"first", b"second", b"third"]);
-        let (mut body, kept) = bodies().prepare(Boxed::new(script), &allowance);
+        let (mut body, kept) = bodies().record(Boxed::new(script), &allowance);
         read_some(&mut body, 1);
         assert_eq!(allowance.left(), Allowance::MOST - 5);
         if keeper_goes_first {

@@ -31,23 +31,55 @@ use crate::{
 #[must_use = "dropping a ticket gives back what it holds"]
 pub struct Ticket {
     scope: Arc<Scope>,
-    place: Place,
+    arrived: Instant,
     deadline: Instant,
+    hold: Hold,
+    attempt: u32,
+    mode: Mode,
+    /// Boxed, for most calls have nothing of it and all are moved.
+    story: Option<Box<Story>>,
+}
+
+/// What there is to tell of a call that was throttled, has to wait, or asks for
+/// more than others do.
+#[derive(Debug)]
+struct Story {
+    place: Place,
     /// The epoch of the call's last throttle, zero without one.
     throttled: u64,
     /// How long the call has waited in all.
     waited: Duration,
     /// A call that is paused alone is not sent before this.
     not_before: Instant,
-    hold: Hold,
-    attempt: u32,
     /// It is a retry that the budget pays for.
     pays: bool,
-    mode: Mode,
     stage: Stage,
     costs: Costs,
     /// Kept up to date where somebody wants to know.
     progress: Option<Arc<Progress>>,
+}
+
+impl Story {
+    /// Nothing has happened to a call that arrived at `arrived`.
+    const fn new(arrived: Instant) -> Self {
+        Self {
+            place: Place::new(arrived),
+            throttled: 0,
+            waited: Duration::ZERO,
+            not_before: Instant::ZERO,
+            pays: false,
+            stage: Stage::Whole,
+            costs: Costs::ONE,
+            progress: None,
+        }
+    }
+
+    fn add_waited(&mut self, time: Duration) {
+        self.waited = self.waited.saturating_add(time);
+        if let Some(progress) = &self.progress {
+            progress.waited(self.waited);
+        }
+    }
 }
 
 /// What a ticket holds.
@@ -87,19 +119,24 @@ impl Ticket {
     pub(super) const fn new(scope: Arc<Scope>, arrived: Instant) -> Self {
         Self {
             scope,
-            place: Place::new(arrived),
+            arrived,
             deadline: Instant::NEVER,
-            throttled: 0,
-            waited: Duration::ZERO,
-            not_before: Instant::ZERO,
             hold: Hold::Nothing,
             attempt: 1,
-            pays: false,
             mode: Mode::Govern,
-            stage: Stage::Whole,
-            costs: Costs::ONE,
-            progress: None,
+            story: None,
         }
+    }
+
+    /// The call's story, which begins now if it has none.
+    fn story(&mut self) -> &mut Story {
+        let arrived = self.arrived;
+        self.story
+            .get_or_insert_with(|| Box::new(Story::new(arrived)))
+    }
+
+    fn costs(&self) -> Costs {
+        self.story.as_ref().map_or(Costs::ONE, |story| story.costs)
     }
 
     /// The number of this attempt in its call, from one.
@@ -109,7 +146,7 @@ impl Ticket {
 
     /// When the call arrived.
     pub const fn arrived(&self) -> Instant {
-        self.place.arrived()
+        self.arrived
     }
 
     /// The instant by which the call must end, [`Instant::NEVER`] for none.
@@ -118,8 +155,10 @@ impl Ticket {
     }
 
     /// How long the call has waited for its turns until now.
-    pub const fn waited(&self) -> Duration {
-        self.waited
+    pub fn waited(&self) -> Duration {
+        self.story
+            .as_ref()
+            .map_or(Duration::ZERO, |story| story.waited)
     }
 
     /// The scope it belongs to.
@@ -132,7 +171,7 @@ impl Ticket {
     }
 
     pub(crate) fn set_cost(&mut self, cost: &Cost) {
-        self.costs = Costs::of(cost, &self.scope.root.common.policy);
+        self.story().costs = Costs::of(cost, &self.scope.root.common.policy);
     }
 
     pub(crate) fn set_mode(&mut self, mode: Mode) {
@@ -148,8 +187,10 @@ impl Ticket {
         &self.scope.root.common.clock
     }
 
-    pub(crate) const fn not_before(&self) -> Instant {
-        self.not_before
+    pub(crate) fn not_before(&self) -> Instant {
+        self.story
+            .as_ref()
+            .map_or(Instant::ZERO, |story| story.not_before)
     }
 
     /// Begins the wait of a call that is paused alone.
@@ -161,22 +202,17 @@ impl Ticket {
     pub(crate) fn resume_alone(&mut self) {
         if let Hold::Alone(since) = self.hold {
             self.hold = Hold::Nothing;
-            self.add_waited(self.clock().now() - since);
-        }
-    }
-
-    fn add_waited(&mut self, time: Duration) {
-        self.waited = self.waited.saturating_add(time);
-        if let Some(progress) = &self.progress {
-            progress.waited(self.waited);
+            let waited = self.clock().now() - since;
+            self.story().add_waited(waited);
         }
     }
 
     /// Where it can be read from now on how far the call, sent `attempts` times
     /// until now, has come.
     pub(crate) fn progress(&mut self, attempts: u32) -> Arc<Progress> {
-        let waited = self.waited;
-        let progress = self.progress.get_or_insert_with(|| {
+        let story = self.story();
+        let waited = story.waited;
+        let progress = story.progress.get_or_insert_with(|| {
             let progress = Progress::default();
             progress.sent(attempts);
             progress.waited(waited);
@@ -186,7 +222,9 @@ impl Ticket {
     }
 
     fn note_sent(&self) {
-        if let Some(progress) = &self.progress {
+        if let Some(story) = &self.story
+            && let Some(progress) = &story.progress
+        {
             progress.sent(self.attempt);
         }
     }
@@ -202,13 +240,15 @@ impl Ticket {
     }
 
     fn ask(&self, now: Instant) -> Ask {
+        let story = self.story.as_deref();
+        let place = story.map_or(Place::new(self.arrived), |story| story.place);
         Ask {
-            place: self.place.or_last(),
+            place: place.or_last(),
             since: now,
             deadline: self.deadline,
-            throttled: self.throttled,
-            pays: self.pays,
-            costs: self.costs,
+            throttled: story.map_or(0, |story| story.throttled),
+            pays: story.is_some_and(|story| story.pays),
+            costs: self.costs(),
         }
     }
 
@@ -231,17 +271,24 @@ impl Ticket {
             return;
         }
         if let Some(actual) = verdict.cost() {
-            self.scope.correct(&self.costs, actual);
+            self.scope.correct(&self.costs(), actual);
         }
-        if let Some(throttled) = self.settle_as(&sent, self.stage, verdict) {
-            self.throttled = throttled.epoch;
-            self.not_before = throttled.not_before;
-            self.pays = match self.stage {
+        let stage = self
+            .story
+            .as_ref()
+            .map_or(Stage::Whole, |story| story.stage);
+        if let Some(throttled) = self.settle_as(&sent, stage, verdict) {
+            let story = self.story();
+            story.throttled = throttled.epoch;
+            story.not_before = throttled.not_before;
+            story.pays = match stage {
                 Stage::Rest { free } => !free,
                 _ => !throttled.free,
             };
         }
-        self.stage = Stage::Whole;
+        if let Some(story) = &mut self.story {
+            story.stage = Stage::Whole;
+        }
     }
 
     /// Closes the gate by what the head of an answer says, until its body has
@@ -260,7 +307,7 @@ impl Ticket {
                 sent.epoch = throttled.epoch;
             }
             sent.probe = Probe::default();
-            self.stage = Stage::Rest {
+            self.story().stage = Stage::Rest {
                 free: throttled.free,
             };
             self.hold = Hold::Flight(sent);
@@ -269,8 +316,14 @@ impl Ticket {
 
     fn settle_as(&mut self, sent: &Sent, stage: Stage, verdict: &Verdict) -> Option<Throttled> {
         let now = self.clock().now();
+        // Only a throttle numbers a call's place.
+        if !verdict.is_refusal() && self.story.is_none() {
+            let mut place = Place::new(self.arrived);
+            return self.scope.settle(sent, stage, &mut place, 0, verdict, now);
+        }
         let scope = Arc::clone(&self.scope);
-        scope.settle(sent, stage, &mut self.place, self.throttled, verdict, now)
+        let story = self.story();
+        scope.settle(sent, stage, &mut story.place, story.throttled, verdict, now)
     }
 
     /// Hands the slot over, from now on held by what it gives.
@@ -288,8 +341,11 @@ impl Ticket {
             Hold::Slot(sent) => Some(Late {
                 scope: Arc::clone(&self.scope),
                 sent,
-                place: self.place,
-                throttled: self.throttled,
+                place: self
+                    .story
+                    .as_ref()
+                    .map_or(Place::new(self.arrived), |story| story.place),
+                throttled: self.story.as_ref().map_or(0, |story| story.throttled),
             }),
             _ => None,
         }
@@ -311,11 +367,11 @@ impl Ticket {
         let now = self.clock().now();
         match self.scope.forecast(&self.ask(now), now) {
             // A call that is paused alone waits as little as any other.
-            Ok(_) if self.not_before - now > self.scope.root.common.policy.max_pause => {
-                let wait = Some(self.not_before - now);
+            Ok(_) if self.not_before() - now > self.scope.root.common.policy.max_pause => {
+                let wait = Some(self.not_before() - now);
                 Err(self.refuse(ErrorKind::Paused, wait))
             }
-            Ok(turn) => Ok(turn.max(self.not_before)),
+            Ok(turn) => Ok(turn.max(self.not_before())),
             Err(refusal) => Err(refusal.error(&self.scope)),
         }
     }
@@ -324,14 +380,15 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if let Hold::Place(_, since) | Hold::Alone(since) = self.hold
-            && self.progress.is_some()
+            && let Some(story) = &mut self.story
+            && story.progress.is_some()
         {
-            self.add_waited(self.clock().now() - since);
+            story.add_waited(self.scope.root.common.clock.now() - since);
         }
         match self.hold {
             Hold::Nothing | Hold::Alone(_) => {}
             Hold::Place(id, _) => self.scope.leave(id),
-            Hold::Grant(grant) => self.scope.give_back(&self.costs, grant),
+            Hold::Grant(grant) => self.scope.give_back(&self.costs(), grant),
             Hold::Flight(sent) => {
                 self.scope.lost(&sent);
                 self.scope.release();

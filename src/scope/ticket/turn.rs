@@ -1,6 +1,9 @@
 //! A ticket's way to its turn: it passes, waits, is confirmed, or steps aside.
 
-use std::task::{Context, Poll};
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use super::{Hold, Mode, Ticket, Want};
 use crate::{
@@ -10,6 +13,7 @@ use crate::{
         queue::{Grant, Probe},
         wait::Queued,
     },
+    time::Instant,
 };
 
 impl Ticket {
@@ -19,13 +23,13 @@ impl Ticket {
     ///
     /// Returns an error if the call is refused.
     pub(crate) fn try_admit(&mut self, want: Want) -> Result<bool, Error> {
-        if !self.is_governed() {
+        if !self.is_governed() || self.passes_dormant(want) {
             return Ok(true);
         }
-        if !self.scope.root.word.read().is_awake() && (want == Want::Pause || self.send_dormant()) {
-            return Ok(true);
-        }
-        let now = self.clock().now();
+        self.admit_at(self.clock().now(), want)
+    }
+
+    fn admit_at(&mut self, now: Instant, want: Want) -> Result<bool, Error> {
         match self.scope.admit(&self.ask(now), now, want) {
             Admission::Granted(grant) => {
                 self.hold = Hold::Grant(grant);
@@ -44,7 +48,25 @@ impl Ticket {
     ///
     /// Returns an error if the call is refused.
     pub(in crate::scope) fn pass(&mut self, want: Want) -> Result<bool, Error> {
-        Ok(self.try_admit(want)? && self.confirm(want)?)
+        if !self.is_governed() {
+            return self.confirm(want);
+        }
+        if self.passes_dormant(want) {
+            return Ok(true);
+        }
+        // To read the clock costs as much as all the rest. A gate is asked as
+        // soon as the call arrives; what passes later is stamped once more.
+        let now = match (want, self.attempt) {
+            (Want::Pause, 1) => self.arrived,
+            _ => self.clock().now(),
+        };
+        Ok(self.admit_at(now, want)? && self.confirm_at(now, want)?)
+    }
+
+    /// Whether the call passes because its root is dormant. For [`Want::All`] it
+    /// is counted as sent.
+    fn passes_dormant(&mut self, want: Want) -> bool {
+        !self.scope.root.word.read().is_awake() && (want == Want::Pause || self.send_dormant())
     }
 
     /// Counts the attempt as sent if its root is dormant.
@@ -88,7 +110,7 @@ impl Ticket {
         let now = self.clock().now();
         if let Hold::Place(id, since) = self.hold {
             let turn = std::task::ready!(self.scope.poll_turn(id, now, cx.waker()));
-            self.add_waited(now - since);
+            self.story().add_waited(now - since);
             self.hold = Hold::Nothing;
             return Poll::Ready(match turn {
                 Ok(grant) => {
@@ -102,11 +124,9 @@ impl Ticket {
             return Poll::Ready(Ok(()));
         }
         let (ask, was_sent) = (self.ask(now), self.attempt > 1);
-        let place = &mut self.place;
-        match self
-            .scope
-            .admit_or_queue(place, ask, was_sent, now, want, cx.waker())
-        {
+        let (scope, waker) = (Arc::clone(&self.scope), cx.waker());
+        let place = &mut self.story().place;
+        match scope.admit_or_queue(place, ask, was_sent, now, want, waker) {
             Queued::Granted(grant) => self.hold = Hold::Grant(grant),
             Queued::Pass => {}
             Queued::Refused(refusal) => return Poll::Ready(Err(refusal.error(&self.scope))),
@@ -127,30 +147,40 @@ impl Ticket {
     ///
     /// Returns an error if nothing is left in the budget for this retry.
     pub(crate) fn confirm(&mut self, want: Want) -> Result<bool, Error> {
+        match (self.hold, want) {
+            // What passes the gate on is checked again where it is sent.
+            (Hold::Grant(_), Want::All) => self.confirm_at(self.clock().now(), want),
+            _ => self.confirm_at(self.arrived, want),
+        }
+    }
+
+    fn confirm_at(&mut self, now: Instant, want: Want) -> Result<bool, Error> {
         let Hold::Grant(grant) = self.hold else {
             if self.mode == Mode::Observe && want == Want::All {
                 self.ensure_sent();
             }
             return Ok(true);
         };
-        // What passes the gate on is checked again where it is sent.
-        let pays = (self.pays && want == Want::All).then(|| self.clock().now());
+        let pays = self.story.as_ref().is_some_and(|story| story.pays);
+        let pays = (pays && want == Want::All).then_some(now);
         match self.scope.confirm(&grant, pays) {
-            Ok(Some(epoch)) if want == Want::All => self.stamp(epoch, grant),
+            Ok(Some(epoch)) if want == Want::All => self.stamp(now, epoch, grant),
             Ok(Some(_)) => {}
             held_back => {
                 self.hold = Hold::Nothing;
-                self.scope.give_back(&self.costs, grant);
+                self.scope.give_back(&self.costs(), grant);
                 return held_back.map(|_| false);
             }
         }
         Ok(true)
     }
 
-    fn stamp(&mut self, epoch: u64, grant: Grant) {
-        self.pays = false;
+    fn stamp(&mut self, at: Instant, epoch: u64, grant: Grant) {
+        if let Some(story) = &mut self.story {
+            story.pays = false;
+        }
         self.hold = Hold::Flight(Sent {
-            at: self.clock().now(),
+            at,
             epoch,
             probe: grant.probe,
             waited: grant.waited,
@@ -161,10 +191,14 @@ impl Ticket {
     /// Counts the attempt as sent now, where no service above has done so.
     pub(crate) fn ensure_sent(&mut self) {
         match self.hold {
-            Hold::Grant(grant) => self.stamp(self.scope.root.word.read().epoch(), grant),
+            Hold::Grant(grant) => {
+                let epoch = self.scope.root.word.read().epoch();
+                self.stamp(self.clock().now(), epoch, grant);
+            }
             Hold::Nothing if self.mode != Mode::Bypass => {
                 self.scope.count_sent();
-                self.stamp(self.scope.root.word.read().epoch(), Grant::default());
+                let epoch = self.scope.root.word.read().epoch();
+                self.stamp(self.clock().now(), epoch, Grant::default());
             }
             Hold::Nothing => self.note_sent(),
             _ => {}
@@ -176,7 +210,7 @@ impl Ticket {
     pub(crate) fn step_aside(&mut self) {
         match std::mem::replace(&mut self.hold, Hold::Nothing) {
             Hold::Place(id, _) => self.scope.leave(id),
-            Hold::Grant(grant) => self.scope.give_back(&self.costs, grant),
+            Hold::Grant(grant) => self.scope.give_back(&self.costs(), grant),
             held => self.hold = held,
         }
     }
