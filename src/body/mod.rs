@@ -23,7 +23,6 @@ mod watch;
 
 pub(crate) use self::{
     peek::Peek,
-    record::Allowance,
     replay::{Bodies, Kept},
     watch::Watch,
 };

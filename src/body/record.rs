@@ -16,10 +16,7 @@ use std::{
     marker::PhantomData,
     mem,
     pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, ready},
 };
 
@@ -29,38 +26,10 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use super::spool::Spool;
+use crate::retry_policy::Allowance;
 
 /// The most bytes recorded of one body, trailers included.
 pub(super) const MOST_PER_CALL: usize = 64 * 1024;
-
-/// Bytes that all recordings together may still keep.
-#[derive(Clone, Debug)]
-pub(crate) struct Allowance(Arc<AtomicUsize>);
-
-impl Allowance {
-    /// The most bytes kept by all recordings together.
-    pub(super) const MOST: usize = 64 * 1024 * 1024;
-
-    fn take(&self, bytes: usize) -> bool {
-        // Relaxed: the count guards no other memory.
-        self.0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-                left.checked_sub(bytes)
-            })
-            .is_ok()
-    }
-
-    #[cfg(test)]
-    pub(super) fn left(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-impl Default for Allowance {
-    fn default() -> Self {
-        Self(Arc::new(AtomicUsize::new(Self::MOST)))
-    }
-}
 
 /// What was taken of an [`Allowance`], given back when dropped.
 #[derive(Debug)]
@@ -82,7 +51,7 @@ impl Grant {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        self.allowance.0.fetch_add(self.bytes, Ordering::Relaxed);
+        self.allowance.give_back(self.bytes);
     }
 }
 

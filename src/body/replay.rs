@@ -21,7 +21,8 @@ use http_body_util::{
     combinators::{BoxBody, UnsyncBoxBody},
 };
 
-use super::record::{Allowance, Playback, Reader, RecordBody, ReplayBody, record};
+use super::record::{Playback, Reader, RecordBody, ReplayBody, record};
+use crate::retry_policy::Allowance;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 

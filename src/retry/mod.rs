@@ -36,7 +36,7 @@ use self::{
     head::HeadCopy,
 };
 use crate::{
-    body::{Allowance, Bodies, Kept, RecordBody, ReplayBody, ResponseBody},
+    body::{Bodies, Kept, RecordBody, ReplayBody, ResponseBody},
     call_options::CallOptions,
     classifier::Classifier,
     error::BoxError,
@@ -57,7 +57,6 @@ struct Settings {
     /// Whose refusals may say that the request was not processed.
     judged_by: Option<Arc<dyn Classifier>>,
     bodies: Bodies,
-    allowance: Allowance,
 }
 
 impl Default for RetryLayer {
@@ -74,7 +73,6 @@ impl RetryLayer {
                 max_attempts: 4,
                 judged_by: None,
                 bodies: Bodies::default(),
-                allowance: Allowance::default(),
             }),
         }
     }
@@ -201,7 +199,7 @@ where
             let mut kept = settings.bodies.copy(request.body());
             // Apart, for a request is long, and is moved for this.
             if settings.bodies.are_recorded::<B>() {
-                (scoped, kept) = record(scoped, settings);
+                (scoped, kept) = record(scoped, &settings.bodies);
             }
             again = kept.map(|kept| {
                 let head = HeadCopy::of(&scoped.request);
@@ -217,10 +215,10 @@ where
 /// Has the body of a call recorded while it is sent.
 fn record<B: 'static>(
     scoped: Scoped<Request<B>>,
-    settings: &Settings,
+    bodies: &Bodies,
 ) -> (Scoped<Request<B>>, Option<Kept<B>>) {
     let Scoped { request, ticket } = scoped;
     let (head, body) = request.into_parts();
-    let (body, kept) = settings.bodies.record(body, &settings.allowance);
+    let (body, kept) = bodies.record(body, ticket.allowance());
     (Scoped::new(Request::from_parts(head, body), ticket), kept)
 }

@@ -1,10 +1,11 @@
 //! Whether a refused call may be sent again: decides, never sleeps.
 
+mod allowance;
 mod budget;
 
 use http::{HeaderMap, HeaderName, Method};
 
-pub(crate) use self::budget::Budget;
+pub(crate) use self::{allowance::Allowance, budget::Budget};
 use crate::{
     outcome::Reason,
     time::Instant,

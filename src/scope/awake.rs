@@ -71,9 +71,9 @@ impl Awake {
     }
 
     /// What it lets pass at `now`.
-    pub(super) fn allowance(&mut self, now: Instant) -> Allowance {
+    pub(super) fn flow(&mut self, now: Instant) -> Flow {
         let rate = self.pace.as_mut().map(|pace| pace.rate(now));
-        Allowance {
+        Flow {
             limit: self.limit(now),
             rate: rate.map_or(f64::INFINITY, Rate::get),
         }
@@ -149,14 +149,14 @@ impl Awake {
 
 /// What a scope lets pass.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
+pub(super) struct Flow {
     /// How many attempts may be in flight.
     limit: Option<u32>,
     /// How many may be sent in a second.
     rate: f64,
 }
 
-impl Allowance {
+impl Flow {
     /// Whether waiters are due earlier than by `old`. A driver that sleeps by a
     /// rate a little lower is late by as little.
     pub(super) fn exceeds(self, old: Self) -> bool {

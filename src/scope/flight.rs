@@ -8,9 +8,10 @@
 //! Both steps are sequentially consistent, so that one of the two sees the
 //! other: no attempt goes uncounted past a limit that is being set, and no slot
 //! comes free without the one who waits for it being told. With acquire and
-//! release alone, both could miss each other.
+//! release alone, both could miss each other; `tests/flight.rs` lets a model
+//! checker find that.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use super::{AtomicU64, Ordering};
 
 /// How many attempts of a scope were sent and have ended.
 #[derive(Debug, Default)]

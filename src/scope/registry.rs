@@ -26,6 +26,7 @@ use super::{
     flight::Flight,
 };
 use crate::{
+    retry_policy::Allowance,
     scope_key::{ScopeKey, Segment},
     time::{Clock, Instant, nanos},
 };
@@ -58,6 +59,8 @@ struct Registry {
 pub(crate) struct Common {
     pub(crate) policy: Policy,
     pub(crate) clock: Clock,
+    /// For the recordings of all calls.
+    pub(crate) allowance: Allowance,
     seeds: AtomicU64,
 }
 
@@ -90,6 +93,7 @@ impl Scopes {
             common: Arc::new(Common {
                 policy,
                 clock: Clock::new(),
+                allowance: Allowance::default(),
                 seeds: AtomicU64::new(seed),
             }),
             hasher: DefaultHashBuilder::default(),

@@ -202,14 +202,14 @@ impl Tree {
                 .waiting(waiting)
                 .in_flight(in_flight);
             // It matters only to those who wait whether they are due earlier.
-            let before = waiting.then(|| awake.allowance(now));
+            let before = waiting.then(|| awake.flow(now));
             if let Some(concurrency) = &mut awake.concurrency {
                 concurrency.accepted(in_flight);
             }
             if let Some(pace) = &mut awake.pace {
                 pace.on_attempt(&attempt);
             }
-            if before.is_some_and(|before| awake.allowance(now).exceeds(before)) {
+            if before.is_some_and(|before| awake.flow(now).exceeds(before)) {
                 after.changed(level);
             }
             tell_broken(awake, level, after);

@@ -7,8 +7,8 @@ use futures_util::{StreamExt as _, stream};
 use http::Request;
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, Limited, StreamBody, combinators::UnsyncBoxBody};
-use tower::ServiceExt as _;
-use tower_retry_after::{CallOptions, Reason};
+use tower::{Layer as _, ServiceExt as _};
+use tower_retry_after::{CallOptions, Outcome, Reason, RetryAfterLayer, Scopes};
 
 use crate::support::*;
 
@@ -174,4 +174,40 @@ async fn the_head_is_sent_again_as_it_was() {
         assert_eq!(send.headers, headers);
         assert_eq!((&*send.host, &*send.path), ("a.test", "/x/%20"));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_recordings_may_keep_is_shared_by_the_layers_of_one_scopes() {
+    let server = Server::new(ms(10), |send| match send.path.as_str() {
+        "/hangs" => never(),
+        _ if send.nth % 2 == 0 => refusal(1),
+        _ => ok(),
+    });
+    let client = |scopes: &Scopes| {
+        let layer = RetryAfterLayer::with_scopes(scopes.clone());
+        layer.layer(server.clone())
+    };
+    let body = bytes(MOST);
+    let upload = |path: &str| {
+        let body = Full::new(body.clone()).boxed_unsync();
+        let request = Request::put(format!("http://a.test{path}"));
+        request.body(body).unwrap()
+    };
+    let (scopes, others) = (Scopes::default(), Scopes::default());
+    let calls: Vec<_> = (0..1_024)
+        .map(|_| tokio::spawn(client(&scopes).oneshot(upload("/hangs"))))
+        .collect();
+    sleep(ms(50)).await;
+    assert_eq!(server.count(), 1_024);
+    let refused = client(&scopes).oneshot(upload("/")).await.unwrap();
+    let outcome = refused.extensions().get::<Outcome>().unwrap();
+    assert_eq!(outcome.gave_up, Some(Reason::BodyNotReplayable));
+    assert_eq!(server.count(), 1_025);
+    sleep(secs(30)).await;
+    assert_eq!(server.count(), 1_025);
+    // It is even for the next who asks, which is refused and repeated.
+    drop(client(&others).oneshot(upload("/")).await.unwrap());
+    let repeated = client(&others).oneshot(upload("/")).await.unwrap();
+    assert_eq!(repeated.status(), 200);
+    calls.into_iter().for_each(|call| call.abort());
 }

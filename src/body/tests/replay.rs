@@ -6,7 +6,10 @@ use http_body_util::{
 };
 
 use super::*;
-use crate::body::{Allowance, Bodies, Kept, RecordBody, ReplayBody};
+use crate::{
+    body::{Bodies, Kept, RecordBody, ReplayBody},
+    retry_policy::Allowance,
+};
 
 const CAP: usize = 64 * 1024;
 

@@ -18,6 +18,7 @@ use crate::{
     cost::Cost,
     error::{Error, ErrorKind},
     outcome::Progress,
+    retry_policy::Allowance,
     scope_key::ScopeKey,
     time::Instant,
     verdict::Verdict,
@@ -181,6 +182,11 @@ impl Ticket {
     /// Whether the call may be held back, and so be sent again later.
     pub(crate) fn may_wait(&self) -> bool {
         self.mode == Mode::Govern
+    }
+
+    /// What is left for the recordings of request bodies.
+    pub(crate) fn allowance(&self) -> &Allowance {
+        &self.scope.root.common.allowance
     }
 
     pub(crate) fn clock(&self) -> &crate::time::Clock {
