@@ -152,51 +152,6 @@ async fn a_buffer_below_and_one_that_is_slow_to_be_ready_do_not_deadlock() {
     assert_nothing_is_held(&layer);
 }
 
-#[tokio::test(start_paused = true)]
-async fn who_leaves_the_queue_leaves_no_trace() {
-    let server = Server::new(ms(10), |_| ok());
-    let (client, layer) = client_of(&server, fast().max_in_flight(1));
-    let scope = layer.scopes().get(scope_of(A));
-    scope.pause_for(secs(5));
-    let mut calls = Vec::new();
-    for _ in 0..5 {
-        calls.push(send(&client, get(A)));
-        sleep(ms(1)).await;
-    }
-    assert_eq!(scope.snapshot().waiting, 5);
-    // The head, one in the middle, and the last.
-    for gone in [4, 2, 0] {
-        calls.remove(gone).abort();
-    }
-    sleep(ms(1)).await;
-    assert_eq!(scope.snapshot().waiting, 2);
-    assert_eq!(statuses(calls).await, [200; 2]);
-    assert_eq!(server.count(), 2);
-    assert_nothing_is_held(&layer);
-}
-
-#[tokio::test(start_paused = true)]
-async fn who_is_dropped_in_flight_or_while_reading_gives_the_slot_back() {
-    let server = Server::new(ms(10), |send| match send.nth {
-        0 => never(),
-        _ => ok(),
-    });
-    let (client, layer) = client_of(&server, fast().max_in_flight(1));
-    let in_flight = send(&client, get(A));
-    sleep(ms(50)).await;
-    let next = send(&client, get(A));
-    sleep(ms(50)).await;
-    assert_eq!(server.count(), 1);
-    in_flight.abort();
-    let unread = reply(next).await.unwrap();
-    let last = send(&client, get(A));
-    sleep(ms(50)).await;
-    assert_eq!(server.count(), 2, "an unread body holds its slot");
-    drop(unread);
-    assert_eq!(statuses(vec![last]).await, [200]);
-    assert_nothing_is_held(&layer);
-}
-
 #[track_caller]
 fn assert_nothing_is_held(layer: &RetryAfterLayer) {
     let snapshot = layer.scopes().get(scope_of(A)).snapshot();

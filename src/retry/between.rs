@@ -87,9 +87,9 @@ where
         if let Some(pause) = &mut self.pause {
             ready!(pause.as_mut().poll(cx));
             self.pause = None;
-            if let Some((_, ticket)) = &mut self.next {
-                ticket.resume_alone();
-            }
+        }
+        if let Some((_, ticket)) = &mut self.next {
+            ticket.resume_alone();
         }
         Poll::Ready(Ok(()))
     }

@@ -234,9 +234,7 @@ fn judge<S, B, RB: Body>(
         progress: ticket.progress(ticket.attempt()),
     };
     let mut ticket = ticket.next_attempt();
-    if alone.is_some() {
-        ticket.pause_alone();
-    }
+    ticket.pause_alone();
     Next::Wait(Box::new(Between {
         drain: Some((drain, limit)),
         pause: alone,

@@ -112,7 +112,10 @@ impl Scope {
             Turn::Waiting | Turn::Aside => Poll::Pending,
         };
         if polled.is_ready() {
-            tree.forget(id);
+            let gone = tree.forget(id);
+            drop(tree);
+            // Its waker may be the last of a task that holds tickets.
+            drop(gone);
             return polled;
         }
         let old = match &mut waiter.waker {

@@ -88,7 +88,7 @@ impl Story {
 enum Hold {
     Nothing,
     Place(WaiterId, Instant),
-    /// Nothing, and it stands in no queue: its call is paused alone since then.
+    /// Nothing, and it stands in no queue: its call waits alone since then.
     Alone(Instant),
     Grant(Grant),
     Flight(Sent),
@@ -199,12 +199,13 @@ impl Ticket {
             .map_or(Instant::ZERO, |story| story.not_before)
     }
 
-    /// Begins the wait of a call that is paused alone.
+    /// Begins a wait that is in no queue: the answer is drained, and the call may
+    /// be paused alone.
     pub(crate) fn pause_alone(&mut self) {
         self.hold = Hold::Alone(self.clock().now());
     }
 
-    /// Ends the wait of a call that was paused alone.
+    /// Ends that wait.
     pub(crate) fn resume_alone(&mut self) {
         if let Hold::Alone(since) = self.hold {
             self.hold = Hold::Nothing;
