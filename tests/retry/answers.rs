@@ -43,6 +43,28 @@ async fn a_refusal_that_breaks_off_is_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_time_in_which_a_refusal_is_read_counts_as_waited() {
+    let slow = || {
+        let late = stream::once(async {
+            sleep(secs(2)).await;
+            Ok(Frame::data(Bytes::from_static(b"slow down")))
+        });
+        refusal(5).map(|_| StreamBody::new(late).boxed_unsync())
+    };
+    let server = Server::new(ms(10), move |send| match send.nth {
+        0 => slow(),
+        _ => ok(),
+    });
+    let (client, _) = client_of(&server, policy());
+    let reply = client.oneshot(get(A)).await;
+    let [first, second] = server.times()[..] else {
+        panic!("{:?}", server.times());
+    };
+    // All of it from the head of the refusal on.
+    assert_eq!(outcome(&reply).waited, second - first - ms(10));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_refused_while_it_waits_gets_the_servers_last_answer_whole() {
     let server = Server::new(ms(10), |_| refusal(2).header("x-request-id", "42"));
     let (client, layer) = client_of(&server, fast());
