@@ -62,10 +62,10 @@ fn measure() -> Vec<(String, f64)> {
     // So high that nobody waits for a token.
     scopes.get(PACED).set_rate(1e9);
     let call = |scope: &'static str| {
-        let (scopes, mut service) = (scopes.clone(), settled::admitted());
+        let (scope, mut service) = (scopes.get(scope), settled::admitted());
         async move || {
             let ready = service.ready().await.expect("a ready service");
-            let scoped = Scoped::new((), scopes.ticket(scope));
+            let scoped = Scoped::new((), scope.ticket());
             ready.call(scoped).await.expect("a turn");
         }
     };

@@ -100,10 +100,11 @@ fn waiters_of_a_scope(count: usize) -> [(String, f64); 2] {
     let runtime = paused_runtime();
     let _entered = runtime.enter();
     let scopes = Scopes::new(Policy::new().max_waiters(count));
-    scopes.get(SCOPE).pause_for(Duration::from_secs(10));
+    let scope = scopes.get(SCOPE);
+    scope.pause_for(Duration::from_secs(10));
     let wait = || {
         let mut service = settled::admitted();
-        let scoped = Scoped::new((), scopes.ticket(SCOPE));
+        let scoped = Scoped::new((), scope.ticket());
         async move {
             let ready = service.ready().await.expect("a ready service");
             ready.call(scoped).await.expect("a turn");

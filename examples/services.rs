@@ -49,10 +49,11 @@ async fn with_a_foreign_layer_between() -> Result<(), BoxError> {
         .layer(ClassifyLayer::default())
         .service(service_fn(refuse_the_first));
 
+    let scope = scopes.get("api.example.com");
     for call in 1..=3 {
         // Without `Resolve`, the scope is named by hand; without `Retry`, a
         // refusal is the caller's, and the gate is closed all the same.
-        let scoped = Scoped::new(Request::new(()), scopes.ticket("api.example.com"));
+        let scoped = Scoped::new(Request::new(()), scope.ticket());
         let answer = client.ready().await?.call(scoped).await?;
         let status = answer.response.status();
         let waited = answer
@@ -86,15 +87,16 @@ async fn without_http() -> Result<(), BoxError> {
         .layer(RateLayer::new())
         .service(service_fn(length));
 
+    let scope = scopes.get("words");
     let mut callers = JoinSet::new();
     for word in ["pause", "queue", "probe", "ramp", "rate", "law"] {
-        let scoped = Scoped::new(word, scopes.ticket("words"));
+        let scoped = Scoped::new(word, scope.ticket());
         callers.spawn(lengths.oneshot(scoped));
     }
     while let Some(answer) = callers.join_next().await {
         println!("  {}", answer??);
     }
-    let seen = scopes.get("words").snapshot();
+    let seen = scope.snapshot();
     let (sent, throttled, paused) = (seen.sent, seen.throttled, seen.paused);
     println!("  {sent} sent, {throttled} of them throttled, {paused:.1?} of pause");
     Ok(())

@@ -229,7 +229,7 @@ impl<S> Resolve<S> {
             Some(named) => self.settings.scopes.find(named),
             None => self.scope(&Head::of(request)),
         };
-        let mut ticket = self.settings.scopes.admit(scope);
+        let mut ticket = scope.ticket();
         let how = &self.settings.how;
         match (
             options.and_then(|options| options.cost.as_ref()),

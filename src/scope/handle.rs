@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout_at;
 
 use super::{
-    Scope, ScopeSnapshot,
+    Scope, ScopeSnapshot, Ticket,
     after::After,
     cell::Sent,
     pause::{Answer, Asked, Cause},
@@ -28,6 +28,13 @@ impl ScopeHandle {
     /// The scope's key.
     pub fn key(&self) -> ScopeKey<'static> {
         self.0.key()
+    }
+
+    /// A ticket for a call that arrives now.
+    ///
+    /// For services that are stacked by hand; the layer makes its own.
+    pub fn ticket(&self) -> Ticket {
+        Arc::clone(&self.0).ticket()
     }
 
     /// Pauses the scope, and all below it, for `wait` from now on.

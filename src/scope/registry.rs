@@ -113,13 +113,6 @@ impl Scopes {
         ScopeHandle::new(self.used(self.find(&key.into())))
     }
 
-    /// A ticket for a call of the scope `key` that arrives now.
-    ///
-    /// For services that are stacked by hand; the layer makes its own.
-    pub fn ticket<'a>(&self, key: impl Into<ScopeKey<'a>>) -> Ticket {
-        self.admit(self.find(&key.into()))
-    }
-
     /// How many scopes there are.
     pub fn len(&self) -> usize {
         self.0.len.load(Ordering::Relaxed)
@@ -141,13 +134,6 @@ impl Scopes {
 
     pub(crate) fn clock(&self) -> &Clock {
         &self.0.common.clock
-    }
-
-    /// A ticket for a call of `scope` that arrives now.
-    pub(crate) fn admit(&self, scope: Arc<Scope>) -> Ticket {
-        let now = self.clock().now();
-        scope.used.store(now.as_nanos(), Ordering::Relaxed);
-        Ticket::new(scope, now)
     }
 
     /// `scope`, which is used now.
@@ -284,6 +270,13 @@ impl Shard {
 }
 
 impl Scope {
+    /// A ticket for a call that arrives now.
+    pub(crate) fn ticket(self: Arc<Self>) -> Ticket {
+        let now = self.root.common.clock.now();
+        self.used.store(now.as_nanos(), Ordering::Relaxed);
+        Ticket::new(self, now)
+    }
+
     /// The scope is asked for itself: it gets the limit and the law that its
     /// policy begins with.
     #[cold]

@@ -76,7 +76,10 @@ async fn a_credential_is_shown_nowhere() {
     assert_hidden(error.scope().map(ToString::to_string));
     let key = ScopeKey::secret(SECRET);
     assert_hidden(scopes.get(key.clone()));
-    assert_hidden(Scoped::new(with_key(SECRET), scopes.ticket(key.clone())));
+    assert_hidden(Scoped::new(
+        with_key(SECRET),
+        scopes.get(key.clone()).ticket(),
+    ));
     assert_hidden(client.clone());
     assert_hidden(client.clone().call(with_key(SECRET)));
     assert_hidden(SecretKey::new(*b"sk-live-4f9a----"));

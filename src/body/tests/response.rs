@@ -12,7 +12,7 @@ use crate::{
 /// A slot, and the scope that tells whether it is still held.
 fn slot() -> (Option<Slot>, ScopeHandle) {
     let scopes = Scopes::default();
-    let mut ticket = scopes.ticket("a");
+    let mut ticket = scopes.get("a").ticket();
     ticket.settle(&Verdict::ACCEPTED);
     (ticket.take_slot(), scopes.get("a"))
 }
