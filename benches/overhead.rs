@@ -79,7 +79,7 @@ fn measure() -> Vec<(&'static str, f64)> {
     }
     let scope = scopes.get(OPEN);
     let tickets = move || (0..CALLS).for_each(|_| drop(black_box(scope.ticket())));
-    rows.push((TICKET, Box::new(|| time(CALLS, tickets))));
+    rows.push((TICKET, Box::new(move || time(CALLS, &tickets))));
     rows.push((OPEN, Box::new(admitted(&runtime, &scopes, OPEN))));
     rows.push((PACED, Box::new(admitted(&runtime, &scopes, PACED))));
     interleaved(ROUNDS, rows)
