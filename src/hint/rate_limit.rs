@@ -29,6 +29,10 @@ const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 /// thousand.
 const MOST_BYTES: usize = 4096;
 
+/// More members are not read, for to join policies to what they describe takes
+/// time by the square of their number.
+const MOST_MEMBERS: usize = 64;
+
 /// The names of a pair of fields of the newer forms.
 #[derive(Clone, Debug)]
 pub(crate) struct RateLimitFields {
@@ -59,11 +63,13 @@ impl RateLimitFields {
         }
         let mut dimensions: Vec<_> = texts(headers, &self.limit)
             .flat_map(|text| limits(text, &self.limit, clock))
+            .take(MOST_MEMBERS)
             .collect();
         if dimensions.is_empty() {
             dimensions.extend(separate_fields(headers, clock));
         }
-        for policy in texts(headers, &self.policy).flat_map(policies) {
+        let policies = texts(headers, &self.policy).flat_map(policies);
+        for policy in policies.take(MOST_MEMBERS) {
             join(&mut dimensions, policy);
         }
         dimensions
@@ -342,6 +348,16 @@ mod tests {
         let spent = ("ratelimit", "\"a\";r=0;t=30");
         assert!(read(&[spent, ("age", "7")]).is_empty());
         assert_eq!(read(&[spent, ("age", "0")]).len(), 1);
+    }
+
+    #[test]
+    fn of_very_many_members_the_first_are_read() {
+        let many = |name: &'static str, member: &str| (name, vec![member; 300].join(", "));
+        let limits = many("ratelimit", "\"a\";r=0");
+        let policies = many("ratelimit-policy", "\"b\";q=1");
+        let fields = [limits, policies];
+        let dimensions = read(&fields.each_ref().map(|(name, text)| (*name, &**text)));
+        assert_eq!(dimensions.len(), MOST_MEMBERS + 1);
     }
 
     #[test]
