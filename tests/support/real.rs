@@ -38,6 +38,8 @@ pub(crate) type Boxed = UnsyncBoxBody<Bytes, Infallible>;
 pub(crate) enum Act {
     /// Reads it to its end, and answers.
     Answer(StatusCode, Answer),
+    /// Reads it to its end, and answers with fields of its own.
+    Give(Response<Answer>),
     /// Refuses it after its first frame.
     RefuseEarly,
 }
@@ -122,6 +124,7 @@ impl Server {
         }
         let (status, answer) = match act {
             Act::Answer(status, answer) => (status, answer),
+            Act::Give(response) => return response,
             Act::RefuseEarly => {
                 // Reads on, so that the client's body is pulled to its end.
                 tokio::spawn(async move { while let Some(Ok(_)) = body.frame().await {} });
