@@ -38,9 +38,13 @@ impl<'a> Answer<'a> {
     }
 
     /// The body as JSON, parsed once. serde_json refuses what is nested too
-    /// deep; what is cut off does not parse.
+    /// deep; what is cut off does not parse. A byte order mark may be ignored
+    /// (RFC 8259, section 8.1).
     fn json(&self) -> Option<&Value> {
-        let parse = || serde_json::from_slice(self.body?).ok();
+        let parse = || {
+            let body = self.body?;
+            serde_json::from_slice(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)).ok()
+        };
         self.json.get_or_init(parse).as_ref()
     }
 }
@@ -294,6 +298,12 @@ mod tests {
             Some("X")
         );
         assert_eq!(find(&json("/error/code"), &[], body), None);
+    }
+
+    #[test]
+    fn a_byte_order_mark_does_not_hide_a_body() {
+        let body = "\u{feff}{\"a\":1}";
+        assert_eq!(find(&json("/a"), &[], body).as_deref(), Some("1"));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Payments, shops and exchanges.
 
-use super::DAY;
+use super::{DAY, MINUTE};
 use crate::{
-    classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status},
+    classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status, text},
     hint::Unit,
     verdict::Level,
 };
@@ -117,6 +117,7 @@ pub fn binance() -> Profile {
         .rule(status([418]), RATE_LIMITED.level(Level::ROOT).ban())
         .rule(code(["-1015"]), RATE_LIMITED.level(Level::Credential))
         .rule(code(["-1003"]), RATE_LIMITED.level(Level::ROOT))
+        .rule(code(["-1008"]), Meaning::OVERLOADED)
         .rule(status([429]), RATE_LIMITED.level(Level::ROOT))
         // The firewall, which does not say what was wrong.
         .rule(status([403]), Meaning::UNKNOWN.level(Level::ROOT))
@@ -128,13 +129,18 @@ pub fn binance() -> Profile {
 }
 
 /// `api.kraken.com`: <https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits>.
-/// Every answer is a 200 with a list of errors.
+/// Every answer is a 200 with a list of errors; that of the futures has one word.
 pub fn kraken() -> Profile {
     let error = || json("/error/*");
     let throttled = ["EService: Throttled", "EService:Throttled"];
     Profile::new("kraken")
-        .host("api.kraken.com")
+        .hosts(["api.kraken.com", "futures.kraken.com"])
         .code(error())
+        .code(json("/error"))
+        .rule(
+            code(["apiLimitExceeded"]),
+            RATE_LIMITED.level(Level::Credential),
+        )
         .rule(
             error().is(["EAPI:Rate limit exceeded", "EGeneral:Temporary lockout"]),
             RATE_LIMITED.level(Level::Credential),
@@ -149,4 +155,66 @@ pub fn kraken() -> Profile {
         .rule(status([429]), RATE_LIMITED)
         .wait(error().between("Throttled: ", " "), Unit::Unix)
         .success_bodies("")
+}
+
+/// `api.coinbase.com` and `api.exchange.coinbase.com`:
+/// <https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits>.
+pub fn coinbase() -> Profile {
+    Profile::new("coinbase")
+        .hosts(["api.coinbase.com", "*.coinbase.com"])
+        .code(json("/errors/*/id"))
+        .code(json("/error"))
+        .rule(code(["rate_limit_exceeded"]), RATE_LIMITED)
+        .rule(status([429]), RATE_LIMITED)
+}
+
+/// `api.bybit.com`: <https://bybit-exchange.github.io/docs/v5/rate-limit>. Limits
+/// of an account come under a 200; those of an address are a 403, for ten
+/// minutes.
+pub fn bybit() -> Profile {
+    let fields = [
+        "x-bapi-limit",
+        "x-bapi-limit-status",
+        "x-bapi-limit-reset-timestamp",
+    ];
+    Profile::new("bybit")
+        .hosts(["api.bybit.com", "api.bytick.com"])
+        .code(json("/retCode"))
+        .rule(
+            status([403]).and(text().contains(["access too frequent"])),
+            RATE_LIMITED.level(Level::ROOT).documented_wait(10 * MINUTE),
+        )
+        .rule(code(["10006"]), RATE_LIMITED)
+        .rule(code(["10018"]), RATE_LIMITED.level(Level::ROOT))
+        .rule(code(["10016"]), Meaning::OVERLOADED)
+        .rule(status([429]), RATE_LIMITED)
+        .quota(QuotaFields::headers("requests", fields, Unit::Unix))
+        .success_bodies("")
+}
+
+/// `www.okx.com`: <https://www.okx.com/docs-v5/en/#error-code>.
+pub fn okx() -> Profile {
+    Profile::new("okx")
+        .hosts(["www.okx.com", "*.okx.com"])
+        .code(json("/code"))
+        .rule(code(["50011", "50061"]), RATE_LIMITED)
+        .rule(code(["50013", "50026"]), Meaning::OVERLOADED)
+        .rule(status([429]), RATE_LIMITED)
+        .success_bodies("")
+}
+
+/// `api.kucoin.com`: <https://www.kucoin.com/docs-new/rate-limit>. The reset is a
+/// delay in milliseconds.
+pub fn kucoin() -> Profile {
+    let fields = [
+        "gw-ratelimit-limit",
+        "gw-ratelimit-remaining",
+        "gw-ratelimit-reset",
+    ];
+    Profile::new("kucoin")
+        .hosts(["api.kucoin.com", "api-futures.kucoin.com"])
+        .code(json("/code"))
+        .rule(code(["429000"]), RATE_LIMITED)
+        .rule(status([429]), RATE_LIMITED)
+        .quota(QuotaFields::headers("weight", fields, Unit::Millis))
 }

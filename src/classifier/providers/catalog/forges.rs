@@ -2,7 +2,9 @@
 
 use super::{DAY, HOUR, MINUTE};
 use crate::{
-    classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status, text},
+    classifier::providers::{
+        Meaning, Profile, QuotaFields, Source, code, header, json, status, text,
+    },
     hint::Unit,
     verdict::Level,
 };
@@ -13,7 +15,8 @@ const RATE_LIMITED: Meaning = Meaning::RATE_LIMITED;
 /// <https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api>.
 ///
 /// The reset of the primary limit stands on every answer, also of the secondary
-/// limit, which is told by its message only and asks for a minute at least.
+/// limit, which is told by its message only and asks for a minute at least; by
+/// GraphQL it may come under a 200.
 pub fn github() -> Profile {
     let fields = [
         "x-ratelimit-limit",
@@ -35,13 +38,16 @@ pub fn github() -> Profile {
             .documented_wait(MINUTE)
     };
     let refused = || status([403, 429]);
+    let is_secondary = |message: Source| message.contains(["secondary rate limit"]);
     Profile::new("github")
         .hosts(["api.github.com", "uploads.github.com"])
         .code(json("/errors/*/type"))
         .code(json("/errors/*/extensions/code"))
+        .rule(is_secondary(json("/message")), secondary())
+        .rule(is_secondary(json("/errors/*/message")), secondary())
         .rule(code(["RATE_LIMITED", "RATE_LIMIT"]), RATE_LIMITED)
         .rule(
-            refused().and(json("/message").contains(["secondary rate limit", "abuse detection"])),
+            refused().and(json("/message").contains(["abuse detection"])),
             secondary(),
         )
         .rule(
@@ -90,6 +96,23 @@ pub fn jira() -> Profile {
         .rate_limit_fields("beta-ratelimit", "beta-ratelimit-policy")
         .request_id(header("atl-traceid"))
         .request_id(header("x-arequestid"))
+}
+
+/// `dev.azure.com`:
+/// <https://learn.microsoft.com/azure/devops/integrate/concepts/rate-limits>. Its
+/// fields stand only on answers of whoever is being delayed or refused.
+pub fn azure_devops() -> Profile {
+    let fields = [
+        "x-ratelimit-limit",
+        "x-ratelimit-remaining",
+        "x-ratelimit-reset",
+    ];
+    Profile::new("azure-devops")
+        .hosts(["dev.azure.com", "*.dev.azure.com", "*.visualstudio.com"])
+        .code(json("/typeKey"))
+        .rule(status([429]), RATE_LIMITED.level(Level::Credential))
+        .quota(QuotaFields::headers("units", fields, Unit::Unix))
+        .request_id(header("x-vss-e2eid"))
 }
 
 /// Jira and Confluence Data Center, which people run themselves: `Retry-After`

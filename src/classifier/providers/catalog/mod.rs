@@ -11,6 +11,7 @@ mod commerce;
 mod forges;
 mod google;
 mod language;
+mod public;
 mod social;
 mod work;
 
@@ -18,19 +19,23 @@ use std::time::Duration;
 
 pub use self::{
     cloud::{
-        aws, azure_cosmos, azure_resource_manager, cloudflare, docker_hub, msgraph, okta, sendgrid,
-        twilio,
+        aws, azure_cosmos, azure_resource_manager, azure_storage, cloudflare, datadog, docker_hub,
+        msgraph, okta, sendgrid, sentry, twilio,
     },
-    commerce::{amazon_sp_api, binance, etsy, kraken, shopify, stripe},
-    forges::{atlassian_dc, crates_io, github, gitlab, jira, pypi},
+    commerce::{
+        amazon_sp_api, binance, bybit, coinbase, etsy, kraken, kucoin, okx, shopify, stripe,
+    },
+    forges::{atlassian_dc, azure_devops, crates_io, github, gitlab, jira, pypi},
     google::{gemini, google_json, google_maps},
     language::{
-        anthropic, azure_openai, cohere, groq, huggingface, mistral, openai, openrouter, together,
+        anthropic, azure_openai, cohere, deepseek, elevenlabs, groq, huggingface, mistral, openai,
+        openrouter, together,
     },
+    public::{api_data_gov, mapbox, opendatasoft, socrata, wikimedia},
     social::{discord, linkedin, meta, reddit, slack, spotify, telegram, x},
     work::{
-        airtable, api_data_gov, hubspot, notion, opendatasoft, salesforce, socrata, wikimedia,
-        zendesk,
+        airtable, box_com, contentful, dataverse, dropbox, hubspot, intercom, linear, mailchimp,
+        monday, notion, salesforce, zendesk, zoom,
     },
 };
 use super::{Meaning, Profile, code, json};
@@ -49,14 +54,25 @@ pub fn all() -> Vec<Profile> {
         atlassian_dc(),
         aws(),
         azure_cosmos(),
+        azure_devops(),
         azure_openai(),
         azure_resource_manager(),
+        azure_storage(),
         binance(),
+        box_com(),
+        bybit(),
         cloudflare(),
         cohere(),
+        coinbase(),
+        contentful(),
         crates_io(),
+        datadog(),
+        dataverse(),
+        deepseek(),
         discord(),
         docker_hub(),
+        dropbox(),
+        elevenlabs(),
         etsy(),
         gemini(),
         github(),
@@ -66,14 +82,21 @@ pub fn all() -> Vec<Profile> {
         groq(),
         hubspot(),
         huggingface(),
+        intercom(),
         jira(),
         kraken(),
+        kucoin(),
+        linear(),
         linkedin(),
+        mailchimp(),
+        mapbox(),
         meta(),
         mistral(),
+        monday(),
         msgraph(),
         notion(),
         okta(),
+        okx(),
         openai(),
         opendatasoft(),
         openrouter(),
@@ -81,6 +104,7 @@ pub fn all() -> Vec<Profile> {
         reddit(),
         salesforce(),
         sendgrid(),
+        sentry(),
         shopify(),
         slack(),
         socrata(),
@@ -92,6 +116,7 @@ pub fn all() -> Vec<Profile> {
         wikimedia(),
         x(),
         zendesk(),
+        zoom(),
     ]
 }
 

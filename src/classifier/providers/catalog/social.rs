@@ -71,7 +71,7 @@ pub fn meta() -> Profile {
         ])
         .hosts(["graph-video.facebook.com", "graph.whatsapp.com"])
         .code(json("/error/code"))
-        .rule(code(["4"]), RATE_LIMITED.level(Level::ROOT))
+        .rule(code(["4", "341"]), RATE_LIMITED.level(Level::ROOT))
         .rule(code(["17"]), RATE_LIMITED.level(Level::Credential))
         // A page, a custom limit.
         .rule(code(["32", "613"]), RATE_LIMITED)
@@ -124,6 +124,8 @@ pub fn x() -> Profile {
             ]),
             Meaning::EXHAUSTED,
         )
+        // What a user may post in a day.
+        .rule(code(["185", "344"]), Meaning::EXHAUSTED.window(DAY))
         .rule(code(["TooManyConnections"]), Meaning::CONCURRENCY_LIMITED)
         .rule(status([429]), RATE_LIMITED)
         .rule(status([503]), Meaning::OVERLOADED)
