@@ -123,9 +123,13 @@ fn is_about_size(fields: &HeaderMap) -> bool {
         return false;
     };
     let message = message.replace("%20", " ").to_ascii_lowercase();
-    ["message larger than max", "message exceeds maximum size"]
-        .iter()
-        .any(|words| message.contains(words))
+    let words = [
+        // C, Go, Node; Java; .NET.
+        "larger than max",
+        "message exceeds maximum size",
+        "message exceeds the maximum",
+    ];
+    words.iter().any(|words| message.contains(words))
 }
 
 fn refused(fields: &HeaderMap, trailers_only: bool, kind: ThrottleKind) -> Verdict {
@@ -249,7 +253,7 @@ impl Details {
             let id = &violation.quota_id;
             let text = violation.description.to_ascii_lowercase();
             let in_text = ["daily", "per day", "monthly", "per month"];
-            ["PerDay", "PerMonth"]
+            ["PerDay", "Daily", "PerMonth"]
                 .iter()
                 .any(|window| id.contains(window))
                 || (id.is_empty() && in_text.iter().any(|window| text.contains(window)))
@@ -428,9 +432,17 @@ mod tests {
 
     #[test]
     fn a_message_that_is_too_large_is_no_throttle() {
-        let message = "grpc:%20received%20message%20larger%20than%20max%20(5%20vs.%204)";
-        let verdict = in_trailers(&[(STATUS, "8"), (MESSAGE, message)]);
-        assert_eq!(verdict.ruling(), &Ruling::Neutral);
+        for message in [
+            "grpc:%20received%20message%20larger%20than%20max%20(5%20vs.%204)",
+            "grpc: received message after decompression larger than max (5 vs. 4)",
+            "gRPC%20message%20exceeds%20maximum%20size%204:%205",
+            "Received message exceeds the maximum configured message size.",
+        ] {
+            let verdict = in_trailers(&[(STATUS, "8"), (MESSAGE, message)]);
+            assert_eq!(verdict.ruling(), &Ruling::Neutral, "{message}");
+        }
+        let verdict = in_trailers(&[(STATUS, "8"), (MESSAGE, "rate exceeds the maximum")]);
+        assert!(verdict.is_refusal());
     }
 
     #[test]

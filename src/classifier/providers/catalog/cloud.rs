@@ -24,6 +24,7 @@ pub fn aws() -> Profile {
         .code(json("/__type").after("#").until(":"))
         .code(text().between("<Code>", "</Code>"))
         .code(json("/code"))
+        .code(json("/Error/Code"))
         .code(json("/errors/*/code"))
         // Lambda and Athena mix limits of both kinds under one code.
         .rule(

@@ -313,7 +313,7 @@ pub fn deepseek() -> Profile {
         .rule(status([503]), Meaning::OVERLOADED)
 }
 
-/// `api.elevenlabs.io`: <https://elevenlabs.io/docs/developers/resources/error-messages>.
+/// `api.elevenlabs.io`: <https://help.elevenlabs.io/hc/en-us/articles/19571824571921>.
 /// Credits that are used up are told of by a 401.
 pub fn elevenlabs() -> Profile {
     Profile::new("elevenlabs")

@@ -52,6 +52,7 @@ pub fn telegram() -> Profile {
     Profile::new("telegram")
         .host("api.telegram.org")
         .code(json("/error_code"))
+        .rule(code(["429"]), RATE_LIMITED)
         .rule(status([429]), RATE_LIMITED)
         .wait(json("/parameters/retry_after"), Unit::Seconds)
 }

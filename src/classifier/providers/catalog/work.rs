@@ -173,8 +173,7 @@ pub fn linear() -> Profile {
 }
 
 /// `api.monday.com`: <https://developer.monday.com/api-reference/docs/rate-limits>.
-/// GraphQL, whose errors come under a 200 too; what is refused for complexity
-/// says when to come back.
+/// GraphQL, whose errors come under a 200 too, in two forms.
 pub fn monday() -> Profile {
     let hold = |meaning: Meaning| meaning.level(Level::Credential);
     Profile::new("monday")
@@ -205,8 +204,9 @@ pub fn monday() -> Profile {
         )
         .rule(status([429]), RATE_LIMITED)
         .wait(json("/errors/*/extensions/retry_in_seconds"), Unit::Seconds)
-        .request_id(json("/request_id"))
+        .wait(json("/error_data/retry_in_seconds"), Unit::Seconds)
         .request_id(json("/extensions/request_id"))
+        .request_id(json("/request_id"))
         .success_bodies("")
 }
 
