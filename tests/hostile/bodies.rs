@@ -5,14 +5,14 @@ use std::time::Duration;
 use http::Version;
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
-use tower::ServiceExt as _;
+use tower::{Layer as _, ServiceExt as _};
 use tower_retry_after::{CallOptions, Head, ScopeKey, classify_body_fn, verdict::Verdict};
 
 use super::{
     call, held, layer, outcome,
     raw::{Raw, Step},
     read,
-    real::client,
+    real::{client, socket},
 };
 
 const REFUSED: &str =
@@ -172,9 +172,10 @@ async fn a_reset_before_the_head_is_an_error_and_no_refusal() {
             .body(Full::default())
             .unwrap();
         let key = ScopeKey::host(&Head::of(&request)).unwrap().into_owned();
-        let reply = client(Version::HTTP_11, layer.clone()).oneshot(request);
+        let reply = layer.layer(socket(Version::HTTP_11)).oneshot(request);
         assert!(!reply.await.unwrap_err().is_refusal());
-        assert_eq!(layer.scopes().get(key).snapshot().throttled, 0);
+        let snapshot = layer.scopes().get(key).snapshot();
+        assert_eq!((snapshot.sent, snapshot.throttled), (1, 0));
         assert_eq!(server.requests(), 1);
     }
 }

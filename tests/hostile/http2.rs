@@ -7,12 +7,12 @@ use futures_util::stream::{self, StreamExt as _};
 use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
-use tower::ServiceExt as _;
-use tower_retry_after::CallOptions;
+use tower::{Layer as _, ServiceExt as _};
+use tower_retry_after::{CallOptions, Head, ScopeKey};
 
 use super::{
     call, held, layer, read,
-    real::{Act, Answer, BoxError, Server, client},
+    real::{self, Act, Answer, BoxError, Server, client},
 };
 
 /// A server that refuses with these frames, not all at once.
@@ -100,4 +100,44 @@ async fn trailers_without_a_body_are_passed_on() {
     let body = reply.into_body().collect().await.unwrap();
     assert_eq!(body.trailers(), Some(&trailers));
     assert!(body.to_bytes().is_empty());
+}
+
+/// A server that resets each request for `reason`.
+#[cfg(feature = "http2")]
+async fn resetting(reason: h2::Reason) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let uri = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut connection = h2::server::handshake(stream).await.unwrap();
+                while let Some(Ok((_, mut respond))) = connection.accept().await {
+                    respond.send_reset(reason);
+                }
+            });
+        }
+    });
+    uri
+}
+
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn who_is_asked_to_be_calm_is_throttled_and_gets_the_error() {
+    for (reason, throttled) in [
+        (h2::Reason::ENHANCE_YOUR_CALM, 1),
+        (h2::Reason::INTERNAL_ERROR, 0),
+    ] {
+        let request = http::Request::get(resetting(reason).await);
+        let request = request.body(Full::default()).unwrap();
+        let key = ScopeKey::host(&Head::of(&request)).unwrap().into_owned();
+        let layer = layer();
+        let client = layer.layer(real::socket(Version::HTTP_2));
+        assert!(!client.oneshot(request).await.unwrap_err().is_refusal());
+        let snapshot = layer.scopes().get(key).snapshot();
+        assert_eq!(
+            (snapshot.sent, snapshot.throttled),
+            (1, throttled),
+            "{reason:?}"
+        );
+    }
 }

@@ -172,11 +172,17 @@ pub(crate) fn client<B>(version: Version, layer: RetryAfterLayer) -> RetryAfter<
 where
     B: Body<Data = Bytes> + Send + 'static,
 {
-    let mut client = Client::builder(TokioExecutor::new());
-    client.http2_only(version == Version::HTTP_2);
     layer
         .min_pause(Duration::from_millis(1))
-        .layer(client.build_http())
+        .layer(socket(version))
+}
+
+pub(crate) fn socket<B>(version: Version) -> Socket<B>
+where
+    B: Body<Data = Bytes> + Send + 'static,
+{
+    let mut client = Client::builder(TokioExecutor::new());
+    client.http2_only(version == Version::HTTP_2).build_http()
 }
 
 /// A `POST` that may be repeated.
