@@ -1,8 +1,6 @@
 //! Which part of a scope a service means, and what it documents of sending
 //! again.
 
-#![cfg(feature = "providers")]
-
 use std::time::UNIX_EPOCH;
 
 use http::{HeaderMap, Response, Uri};
@@ -26,7 +24,7 @@ type Answer = (
 
 const NONE: (&str, &str) = ("server", "x");
 
-fn throttle((host, status, (name, value), body): Answer) -> Throttle {
+fn refusal((host, status, (name, value), body): Answer) -> Throttle {
     let response = Response::builder()
         .status(status)
         .header("content-type", "application/json")
@@ -178,7 +176,7 @@ fn a_refusal_is_about_the_part_of_the_scope_that_the_service_says() {
         ),
     ];
     for (answer, level, ban) in cases {
-        let throttle = throttle(answer);
+        let throttle = refusal(answer);
         assert_eq!((throttle.level, throttle.ban), (level, ban), "{answer:?}");
     }
 }
@@ -242,7 +240,7 @@ fn a_refusal_is_unprocessed_only_where_the_service_documents_it() {
             true => RetryAdvice::Unprocessed,
             false => RetryAdvice::Default,
         };
-        assert_eq!(throttle(answer).retry, advice, "{answer:?}");
+        assert_eq!(refusal(answer).retry, advice, "{answer:?}");
     }
     // Who is on this list has every request kept to be sent again.
     let home = "https://a.test/".parse().unwrap();
