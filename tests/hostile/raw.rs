@@ -96,7 +96,7 @@ async fn serve(mut stream: TcpStream, steps: Arc<[Step]>, requests: Arc<AtomicUs
             Step::Drip => drip(&mut stream).await,
             Step::Reset => {
                 // What was sent is delivered before the reset is.
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                tokio::time::sleep(Duration::from_millis(500)).await;
                 let _ = stream.set_zero_linger();
                 return;
             }

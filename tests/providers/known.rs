@@ -27,6 +27,7 @@ fn a_body_is_asked_for_only_where_it_may_say_more() {
         "https://openrouter.ai/api/v1",
     ] {
         assert!(!asks_for_body(&known, url, &head(200, stream)), "{url}");
+        assert!(!asks_for_body(&known, url, &head(429, stream)), "{url}");
     }
     assert!(asks_for_body(
         &known,
@@ -77,6 +78,9 @@ fn what_may_be_unprocessed_depends_on_who_is_asked() {
     assert!(may("https://api.openai.com/v1/responses"));
     assert!(!may("https://api.github.com/user"));
     assert!(!may("https://api.other.test/"));
+    let alone = catalog::openai();
+    assert!(alone.may_be_unprocessed(&Uri::from_static("https://api.openai.com/v1")));
+    assert!(!alone.may_be_unprocessed(&Uri::from_static("https://api.other.test/")));
 }
 
 #[test]
