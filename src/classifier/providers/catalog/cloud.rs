@@ -1,6 +1,6 @@
 //! Clouds and what runs at their edge.
 
-use super::DAY;
+use super::{DAY, X_RATE_LIMIT};
 use crate::{
     classifier::providers::{
         Meaning, Profile, QuotaFields, code, header, json, status, status_code, text,
@@ -215,11 +215,6 @@ pub fn okta() -> Profile {
 /// older `RateLimit` fields, without a reset; `X-Retry-After` was a Unix time
 /// until 2025.
 pub fn docker_hub() -> Profile {
-    let fields = [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-    ];
     Profile::new("docker-hub")
         .hosts([
             "registry-1.docker.io",
@@ -230,17 +225,12 @@ pub fn docker_hub() -> Profile {
         .code(json("/errors/*/code"))
         .rule(status([429]), RATE_LIMITED.level(Level::Credential))
         .wait(header("x-retry-after"), Unit::Seconds)
-        .quota(QuotaFields::headers("requests", fields, Unit::Unix))
+        .quota(QuotaFields::headers("requests", X_RATE_LIMIT, Unit::Unix))
 }
 
 /// `api.sendgrid.com`: an account without credits is told of by a 401 and its
 /// message.
 pub fn sendgrid() -> Profile {
-    let fields = [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-    ];
     let message = || json("/errors/*/message");
     Profile::new("sendgrid")
         .host("api.sendgrid.com")
@@ -250,7 +240,7 @@ pub fn sendgrid() -> Profile {
             Meaning::EXHAUSTED,
         )
         .rule(status([429]), RATE_LIMITED)
-        .quota(QuotaFields::headers("requests", fields, Unit::Unix))
+        .quota(QuotaFields::headers("requests", X_RATE_LIMIT, Unit::Unix))
         .request_id(header("x-message-id"))
 }
 
@@ -269,16 +259,11 @@ pub fn twilio() -> Profile {
 /// `api.datadoghq.com`: <https://docs.datadoghq.com/api/latest/rate-limits/>. The
 /// reset is a delay.
 pub fn datadog() -> Profile {
-    let fields = [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-    ];
     Profile::new("datadog")
         .hosts(["*.datadoghq.com", "*.datadoghq.eu", "*.ddog-gov.com"])
         .rule(status([429]), RATE_LIMITED)
         .quota(
-            QuotaFields::headers("requests", fields, Unit::Seconds)
+            QuotaFields::headers("requests", X_RATE_LIMIT, Unit::Seconds)
                 .window_in(header("x-ratelimit-period"), Unit::Seconds),
         )
 }
@@ -300,4 +285,14 @@ pub fn sentry() -> Profile {
                 .remaining(field("remaining"))
                 .reset(field("reset"), Unit::Unix),
         )
+}
+
+/// `api.vercel.com`: <https://vercel.com/docs/rest-api#rate-limits>.
+pub fn vercel() -> Profile {
+    Profile::new("vercel")
+        .host("api.vercel.com")
+        .code(json("/error/code"))
+        .rule(status([429]), RATE_LIMITED)
+        .quota(QuotaFields::headers("requests", X_RATE_LIMIT, Unit::Unix))
+        .request_id(header("x-vercel-id"))
 }

@@ -218,3 +218,65 @@ pub fn kucoin() -> Profile {
         .rule(status([429]), RATE_LIMITED)
         .quota(QuotaFields::headers("weight", fields, Unit::Millis))
 }
+
+/// `api.bigcommerce.com`:
+/// <https://developer.bigcommerce.com/docs/start/best-practices/api-rate-limits>.
+/// The window and what is left of it are in milliseconds.
+pub fn bigcommerce() -> Profile {
+    let fields = ["requests-quota", "requests-left", "time-reset-ms"];
+    let fields = fields.map(|part| format!("x-rate-limit-{part}"));
+    Profile::new("bigcommerce")
+        .host("api.bigcommerce.com")
+        .rule(status([429]), RATE_LIMITED)
+        .quota(
+            QuotaFields::headers("requests", fields, Unit::Millis)
+                .window_in(header("x-rate-limit-time-window-ms"), Unit::Millis),
+        )
+}
+
+/// `*.plaid.com`: <https://plaid.com/docs/errors/rate-limit-exceeded/>.
+pub fn plaid() -> Profile {
+    Profile::new("plaid")
+        .hosts(["*.plaid.com"])
+        .code(json("/error_code"))
+        .code(json("/error_type"))
+        .rule(code(["RATE_LIMIT_EXCEEDED"]), RATE_LIMITED)
+        .rule(status([429]), RATE_LIMITED)
+        .request_id(json("/request_id"))
+}
+
+/// `api.xero.com`: <https://developer.xero.com/documentation/guides/oauth2/limits/>.
+/// Four limits, and a field that names the one that was met.
+pub fn xero() -> Profile {
+    let problem = || header("x-rate-limit-problem");
+    let left = |name, field| QuotaFields::new(name).remaining(header(field));
+    Profile::new("xero")
+        .host("api.xero.com")
+        .code(problem())
+        .rule(problem().is(["day"]), Meaning::EXHAUSTED.window(DAY))
+        .rule(problem().is(["concurrent"]), Meaning::CONCURRENCY_LIMITED)
+        .rule(problem().is(["appminute"]), RATE_LIMITED.level(Level::ROOT))
+        .rule(status([429]), RATE_LIMITED)
+        .rule(status([503]), Meaning::OVERLOADED)
+        .quota(left("minute", "x-minlimit-remaining").window(MINUTE))
+        .quota(left("day", "x-daylimit-remaining").window(DAY))
+        .request_id(header("xero-correlation-id"))
+}
+
+/// `api.etherscan.io`: <https://docs.etherscan.io/support/rate-limits>. It refuses
+/// with a 200 and a sentence.
+pub fn etherscan() -> Profile {
+    let result = || json("/result");
+    Profile::new("etherscan")
+        .hosts(["*.etherscan.io", "etherscan.io"])
+        .rule(
+            result().contains(["daily rate limit reached"]),
+            Meaning::EXHAUSTED.window(DAY),
+        )
+        .rule(
+            result().contains(["rate limit reached"]),
+            RATE_LIMITED.level(Level::Credential),
+        )
+        .rule(status([429]), RATE_LIMITED)
+        .success_bodies("/api")
+}

@@ -1,6 +1,6 @@
 //! Forges and package registries.
 
-use super::{DAY, HOUR, MINUTE};
+use super::{DAY, HOUR, MINUTE, X_RATE_LIMIT};
 use crate::{
     classifier::providers::{
         Meaning, Profile, QuotaFields, Source, code, header, json, status, text,
@@ -18,17 +18,12 @@ const RATE_LIMITED: Meaning = Meaning::RATE_LIMITED;
 /// limit, which is told by its message only and asks for a minute at least; by
 /// GraphQL it may come under a 200.
 pub fn github() -> Profile {
-    let fields = [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-    ];
     let primary = |window| {
         let resources: &[&str] = match window {
             HOUR => &["core", "graphql", "integration_manifest"],
             _ => &["search", "code_search", "code_scanning_upload"],
         };
-        QuotaFields::headers("primary", fields, Unit::Unix)
+        QuotaFields::headers("primary", X_RATE_LIMIT, Unit::Unix)
             .when(header("x-ratelimit-resource").is(resources.iter().copied()))
             .window(window)
     };
@@ -63,7 +58,7 @@ pub fn github() -> Profile {
         .wait(header("retry-after"), Unit::Duration)
         .quota(primary(HOUR))
         .quota(primary(MINUTE))
-        .quota(QuotaFields::headers("primary", fields, Unit::Unix))
+        .quota(QuotaFields::headers("primary", X_RATE_LIMIT, Unit::Unix))
         .request_id(header("x-github-request-id"))
         .success_bodies("/graphql")
 }
@@ -80,11 +75,6 @@ pub fn gitlab() -> Profile {
 /// `*.atlassian.net`:
 /// <https://developer.atlassian.com/cloud/jira/platform/rate-limiting/>.
 pub fn jira() -> Profile {
-    let fields = [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-    ];
     let reason = || header("ratelimit-reason");
     let account = || RATE_LIMITED.level(Level::Credential);
     Profile::new("jira")
@@ -92,7 +82,11 @@ pub fn jira() -> Profile {
         .code(reason())
         .rule(reason().contains(["-quota-"]), account().window(HOUR))
         .rule(status([429]), RATE_LIMITED)
-        .quota(QuotaFields::headers("requests", fields, Unit::Timestamp))
+        .quota(QuotaFields::headers(
+            "requests",
+            X_RATE_LIMIT,
+            Unit::Timestamp,
+        ))
         .rate_limit_fields("beta-ratelimit", "beta-ratelimit-policy")
         .request_id(header("atl-traceid"))
         .request_id(header("x-arequestid"))
@@ -102,16 +96,11 @@ pub fn jira() -> Profile {
 /// <https://learn.microsoft.com/azure/devops/integrate/concepts/rate-limits>. Its
 /// fields stand only on answers of whoever is being delayed or refused.
 pub fn azure_devops() -> Profile {
-    let fields = [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-    ];
     Profile::new("azure-devops")
         .hosts(["dev.azure.com", "*.dev.azure.com", "*.visualstudio.com"])
         .code(json("/typeKey"))
         .rule(status([429]), RATE_LIMITED.level(Level::Credential))
-        .quota(QuotaFields::headers("units", fields, Unit::Unix))
+        .quota(QuotaFields::headers("units", X_RATE_LIMIT, Unit::Unix))
         .request_id(header("x-vss-e2eid"))
 }
 

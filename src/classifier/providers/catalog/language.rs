@@ -1,6 +1,6 @@
 //! Language models.
 
-use super::{DAY, MINUTE};
+use super::{DAY, MINUTE, X_RATE_LIMIT};
 use crate::{
     classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status},
     hint::Unit,
@@ -215,11 +215,6 @@ pub fn cohere() -> Profile {
 
 /// `api.together.xyz`: <https://docs.together.ai/docs/rate-limits>.
 pub fn together() -> Profile {
-    let fields = [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-    ];
     openai_like("together")
         .hosts(["api.together.xyz", "api.together.ai"])
         .code(json("/error_type"))
@@ -232,7 +227,11 @@ pub fn together() -> Profile {
         .rule(status([402]), Meaning::EXHAUSTED)
         .rule(status([429]), RATE_LIMITED)
         .rule(status([503]), Meaning::OVERLOADED)
-        .quota(QuotaFields::headers("requests", fields, Unit::Seconds))
+        .quota(QuotaFields::headers(
+            "requests",
+            X_RATE_LIMIT,
+            Unit::Seconds,
+        ))
 }
 
 /// `huggingface.co`: the draft's `RateLimit` fields, one bucket for each kind
@@ -329,4 +328,15 @@ pub fn elevenlabs() -> Profile {
         .rule(status([429]), RATE_LIMITED)
         .request_id(header("request-id"))
         .request_id(json("/detail/request_id"))
+}
+
+/// `api.deepl.com`: <https://developers.deepl.com/docs/best-practices/error-handling>.
+/// A translator's 456 is its quota of characters.
+pub fn deepl() -> Profile {
+    Profile::new("deepl")
+        .hosts(["api.deepl.com", "api-free.deepl.com"])
+        .rule(status([456]), Meaning::EXHAUSTED)
+        .rule(status([429]), RATE_LIMITED)
+        .rule(status([503, 529]), Meaning::OVERLOADED)
+        .request_id(header("x-trace-id"))
 }

@@ -20,22 +20,23 @@ use std::time::Duration;
 pub use self::{
     cloud::{
         aws, azure_cosmos, azure_resource_manager, azure_storage, cloudflare, datadog, docker_hub,
-        msgraph, okta, sendgrid, sentry, twilio,
+        msgraph, okta, sendgrid, sentry, twilio, vercel,
     },
     commerce::{
-        amazon_sp_api, binance, bybit, coinbase, etsy, kraken, kucoin, okx, shopify, stripe,
+        amazon_sp_api, bigcommerce, binance, bybit, coinbase, etherscan, etsy, kraken, kucoin, okx,
+        plaid, shopify, stripe, xero,
     },
     forges::{atlassian_dc, azure_devops, crates_io, github, gitlab, jira, pypi},
     google::{gemini, google_json, google_maps},
     language::{
-        anthropic, azure_openai, cohere, deepseek, elevenlabs, groq, huggingface, mistral, openai,
-        openrouter, together,
+        anthropic, azure_openai, cohere, deepl, deepseek, elevenlabs, groq, huggingface, mistral,
+        openai, openrouter, together,
     },
-    public::{api_data_gov, mapbox, opendatasoft, socrata, wikimedia},
-    social::{discord, linkedin, meta, reddit, slack, spotify, telegram, x},
+    public::{api_data_gov, mapbox, musicbrainz, opendatasoft, socrata, wikimedia, yelp},
+    social::{discord, linkedin, meta, reddit, slack, spotify, strava, telegram, x},
     work::{
-        airtable, box_com, contentful, dataverse, dropbox, hubspot, intercom, linear, mailchimp,
-        monday, notion, salesforce, zendesk, zoom,
+        airtable, box_com, clickup, contentful, dataverse, dropbox, hubspot, intercom, linear,
+        mailchimp, monday, notion, salesforce, trello, zendesk, zoom,
     },
 };
 use super::{Meaning, Profile, code, json};
@@ -43,6 +44,14 @@ use super::{Meaning, Profile, code, json};
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
+
+/// The names that many services give to the fields of a quota. What the last
+/// one means is told by none of them.
+const X_RATE_LIMIT: [&str; 3] = [
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+];
 
 /// All profiles.
 pub fn all() -> Vec<Profile> {
@@ -58,9 +67,11 @@ pub fn all() -> Vec<Profile> {
         azure_openai(),
         azure_resource_manager(),
         azure_storage(),
+        bigcommerce(),
         binance(),
         box_com(),
         bybit(),
+        clickup(),
         cloudflare(),
         cohere(),
         coinbase(),
@@ -68,11 +79,13 @@ pub fn all() -> Vec<Profile> {
         crates_io(),
         datadog(),
         dataverse(),
+        deepl(),
         deepseek(),
         discord(),
         docker_hub(),
         dropbox(),
         elevenlabs(),
+        etherscan(),
         etsy(),
         gemini(),
         github(),
@@ -94,12 +107,14 @@ pub fn all() -> Vec<Profile> {
         mistral(),
         monday(),
         msgraph(),
+        musicbrainz(),
         notion(),
         okta(),
         okx(),
         openai(),
         opendatasoft(),
         openrouter(),
+        plaid(),
         pypi(),
         reddit(),
         salesforce(),
@@ -109,12 +124,17 @@ pub fn all() -> Vec<Profile> {
         slack(),
         socrata(),
         spotify(),
+        strava(),
         stripe(),
         telegram(),
         together(),
+        trello(),
         twilio(),
+        vercel(),
         wikimedia(),
         x(),
+        xero(),
+        yelp(),
         zendesk(),
         zoom(),
     ]

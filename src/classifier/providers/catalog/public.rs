@@ -1,6 +1,6 @@
 //! Open data and maps.
 
-use super::{DAY, HOUR, MINUTE};
+use super::{DAY, HOUR, MINUTE, X_RATE_LIMIT};
 use crate::{
     classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status, text},
     hint::Unit,
@@ -122,4 +122,32 @@ pub fn mapbox() -> Profile {
                 .reset(header("x-rate-limit-reset"), Unit::Unix)
                 .window_in(header("x-rate-limit-interval"), Unit::Seconds),
         )
+}
+
+/// `api.yelp.com`: <https://docs.developer.yelp.com/docs/places-rate-limiting>. Calls
+/// are counted by the day, and queries by the second.
+pub fn yelp() -> Profile {
+    let fields = [
+        "ratelimit-dailylimit",
+        "ratelimit-remaining",
+        "ratelimit-resettime",
+    ];
+    Profile::new("yelp")
+        .host("api.yelp.com")
+        .code(json("/error/code"))
+        .rule(
+            code(["ACCESS_LIMIT_REACHED"]),
+            Meaning::EXHAUSTED.window(DAY),
+        )
+        .rule(status([429]), RATE_LIMITED)
+        .quota(QuotaFields::headers("day", fields, Unit::Timestamp).window(DAY))
+}
+
+/// `musicbrainz.org`: <https://musicbrainz.org/doc/MusicBrainz_API/Rate_Limiting>. An
+/// address that is too fast is answered with a 503.
+pub fn musicbrainz() -> Profile {
+    Profile::new("musicbrainz")
+        .hosts(["musicbrainz.org", "*.musicbrainz.org"])
+        .rule(status([429, 503]), RATE_LIMITED.level(Level::ROOT))
+        .quota(QuotaFields::headers("requests", X_RATE_LIMIT, Unit::Unix))
 }

@@ -166,3 +166,26 @@ pub fn linkedin() -> Profile {
         .rule(status([429]), RATE_LIMITED)
         .request_id(header("x-li-uuid"))
 }
+
+/// `www.strava.com`: <https://developers.strava.com/docs/rate-limits/>. Two windows in
+/// one field: of a quarter of an hour, and of a day.
+pub fn strava() -> Profile {
+    let limit = || header("x-ratelimit-limit");
+    let usage = || header("x-ratelimit-usage");
+    Profile::new("strava")
+        .host("www.strava.com")
+        .code(json("/errors/*/code"))
+        .rule(status([429]), RATE_LIMITED)
+        .quota(
+            QuotaFields::new("quarter")
+                .limit(limit().until(","))
+                .used(usage().until(","))
+                .window(15 * MINUTE),
+        )
+        .quota(
+            QuotaFields::new("day")
+                .limit(limit().after(","))
+                .used(usage().after(","))
+                .window(DAY),
+        )
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{DAY, HOUR, MINUTE};
+use super::{DAY, HOUR, MINUTE, X_RATE_LIMIT};
 use crate::{
     classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status, value},
     hint::Unit,
@@ -265,16 +265,11 @@ pub fn zoom() -> Profile {
 /// `api.intercom.io`:
 /// <https://developers.intercom.com/docs/references/rest-api/errors/rate-limiting>.
 pub fn intercom() -> Profile {
-    let fields = [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-    ];
     Profile::new("intercom")
         .hosts(["api.intercom.io", "*.intercom.io"])
         .code(json("/errors/*/code"))
         .rule(status([429]), RATE_LIMITED)
-        .quota(QuotaFields::headers("requests", fields, Unit::Unix))
+        .quota(QuotaFields::headers("requests", X_RATE_LIMIT, Unit::Unix))
         .request_id(json("/request_id"))
         .request_id(header("x-request-id"))
 }
@@ -312,4 +307,35 @@ pub fn contentful() -> Profile {
         .quota(quota("hour", HOUR))
         .request_id(header("x-contentful-request-id"))
         .request_id(json("/requestId"))
+}
+
+/// `api.trello.com`: <https://developer.atlassian.com/cloud/trello/guides/rest-api/rate-limits/>.
+/// Ten seconds for a key, and for each token of it.
+pub fn trello() -> Profile {
+    let quota = |of| {
+        let field = |part| header(format!("x-rate-limit-api-{of}-{part}"));
+        QuotaFields::new(of)
+            .limit(field("max"))
+            .remaining(field("remaining"))
+            .window_in(field("interval-ms"), Unit::Millis)
+    };
+    Profile::new("trello")
+        .host("api.trello.com")
+        .code(json("/error"))
+        .rule(
+            code(["API_KEY_LIMIT_EXCEEDED"]),
+            RATE_LIMITED.level(Level::ROOT),
+        )
+        .rule(status([429]), RATE_LIMITED.level(Level::Credential))
+        .quota(quota("token"))
+        .quota(quota("key"))
+}
+
+/// `api.clickup.com`: <https://developer.clickup.com/docs/rate-limits>.
+pub fn clickup() -> Profile {
+    Profile::new("clickup")
+        .host("api.clickup.com")
+        .code(json("/ECODE"))
+        .rule(status([429]), RATE_LIMITED.level(Level::Credential))
+        .quota(QuotaFields::headers("requests", X_RATE_LIMIT, Unit::Unix))
 }
