@@ -308,13 +308,15 @@ mod tests {
 
     #[test]
     fn a_value_is_cut_to_size() {
-        let fields = [("a", "x=1; y=2/40"), ("b", "none")];
+        let fields = [("a", "x=1; y=2/40"), ("b", "none"), ("c", "d/e/f")];
         for (source, expected) in [
             (header("a").after("/"), Some("40")),
             (header("a").until(";"), Some("x=1")),
             (header("a").between("y=", "/"), Some("2")),
             (header("a").between("y=", ";"), Some("2/40")),
             (header("b").after("/"), Some("none")),
+            (header("c").after("/"), Some("f")),
+            (header("c").until("/"), Some("d")),
             (header("b").between("y=", ";"), None),
             (header("no name"), None),
         ] {
