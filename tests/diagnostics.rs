@@ -1,6 +1,7 @@
 //! What is told of a refusal, so that somebody can find out what happened.
 
 #![cfg(all(feature = "providers", feature = "tracing"))]
+#![allow(clippy::disallowed_types, reason = "a test has no other clock")]
 
 #[path = "support/mod.rs"]
 mod support;

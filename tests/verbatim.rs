@@ -10,7 +10,6 @@ mod answer;
 #[allow(dead_code, reason = "the example uses all of it")]
 mod cases;
 #[path = "support/real.rs"]
-#[allow(dead_code, reason = "each test uses a part of it")]
 mod real;
 
 use bytes::Bytes;

@@ -136,10 +136,10 @@ fn told(span: Duration) -> String {
     }
     let millis = span.as_nanos().div_ceil(1_000_000);
     let seconds = millis.div_ceil(1000);
-    match millis {
-        0..120_000 => format!("{} s", millis as f64 / 1000.0),
-        ..7_200_000 => format!("{seconds} s ({} min)", seconds.div_ceil(60)),
-        ..172_800_000 => format!("{seconds} s ({} h)", seconds.div_ceil(3600)),
+    match seconds {
+        0..=120 => format!("{} s", millis as f64 / 1000.0),
+        121..=7_200 => format!("{seconds} s ({} min)", seconds.div_ceil(60)),
+        7_201..=172_800 => format!("{seconds} s ({} h)", seconds.div_ceil(3600)),
         _ => format!("{seconds} s ({} days)", seconds.div_ceil(86_400)),
     }
 }

@@ -7,7 +7,6 @@
 #![cfg(feature = "providers")]
 
 #[path = "../support/real.rs"]
-#[allow(dead_code, reason = "each test uses a part of it")]
 mod real;
 
 mod bodies;

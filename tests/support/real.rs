@@ -1,6 +1,7 @@
 //! A real server on a loopback port, and the layer over a real client.
 
 #![allow(unreachable_pub, reason = "every test is a crate of its own")]
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::{
     convert::Infallible,
