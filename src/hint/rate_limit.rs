@@ -28,8 +28,7 @@ const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 /// A longer field is not read: a server tells of a few policies only.
 const MOST_BYTES: usize = 4096;
 
-/// More members are not read, for to join policies to what they describe takes
-/// time by the square of their number.
+/// More members are not read: to join them takes time by their number squared.
 const MOST_MEMBERS: usize = 64;
 
 /// The names of a pair of fields of the newer forms.
