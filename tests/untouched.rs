@@ -80,6 +80,8 @@ fn a_success_is_passed_on_without_an_allocation_for_its_body() {
         call(0);
         let (for_one, one) = call(1);
         let (for_many, many) = call(100);
+        // Neither boxed nor looked into.
+        assert_eq!(format!("{many:?}"), "ResponseBody { ahead: false, .. }");
         assert_eq!(read(one), (4096, 0), "{url}");
         assert_eq!(read(many), (409_600, 0), "{url}");
         assert_eq!(for_many, for_one, "{url}");

@@ -103,7 +103,6 @@ async fn trailers_without_a_body_are_passed_on() {
 }
 
 /// A server that resets each request for `reason`.
-#[cfg(feature = "http2")]
 async fn resetting(reason: h2::Reason) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let uri = format!("http://{}/", listener.local_addr().unwrap());
@@ -120,7 +119,6 @@ async fn resetting(reason: h2::Reason) -> String {
     uri
 }
 
-#[cfg(feature = "http2")]
 #[tokio::test]
 async fn who_is_asked_to_be_calm_is_throttled_and_gets_the_error() {
     for (reason, throttled) in [

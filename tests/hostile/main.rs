@@ -4,7 +4,7 @@
 //! Nothing depends on how long anything takes: where a server is slow, the
 //! call's own deadline ends the reading ahead.
 
-#![cfg(feature = "providers")]
+#![cfg(all(feature = "grpc", feature = "providers"))]
 
 #[path = "../support/real.rs"]
 mod real;
