@@ -110,6 +110,19 @@ fn a_success_that_was_looked_into_is_told_without_its_request_id() {
 }
 
 #[test]
+fn a_retry_after_in_a_form_of_the_services_own_is_followed_and_not_ignored() {
+    let profile = Profile::new("acme").wait(header("retry-after"), Unit::Duration);
+    let verdict = judge(&profile, &[("retry-after", "1m0s")], "");
+    assert_eq!(
+        (wait(&verdict), verdict.ignored()),
+        (Some(60 * SECOND), None)
+    );
+    let verdict = judge(&profile, &[("retry-after", "soon")], "");
+    let ignored = verdict.ignored().unwrap();
+    assert_eq!((wait(&verdict), &*ignored.raw), (None, "soon"));
+}
+
+#[test]
 fn the_longest_of_several_waits_counts() {
     let profile = Profile::new("acme").wait(json("/waits/*"), Unit::Seconds);
     let verdict = judge(&profile, &[], r#"{"waits":[2,"x",9,4]}"#);
