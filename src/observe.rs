@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 #[cfg(feature = "tracing")]
-use crate::verdict::{Hint, Ruling};
+use crate::verdict::{Hint, Raw, Ruling, Throttle, ThrottleKind};
 use crate::{
     outcome::Reason,
     scope_key::ScopeKey,
@@ -141,6 +141,7 @@ pub(crate) struct Refused<'a> {
     pub(crate) scope: &'a ScopeKey<'a>,
     pub(crate) attempt: u32,
     pub(crate) status: http::StatusCode,
+    pub(crate) content_type: Option<&'a http::HeaderValue>,
     pub(crate) verdict: &'a Verdict,
     /// How long the call has been queued in all.
     pub(crate) queued: Duration,
@@ -158,11 +159,16 @@ pub(crate) fn refused(refused: &Refused<'_>) {
             scope,
             attempt,
             status,
+            content_type,
             verdict,
             queued,
             deadline_left,
             gave_up,
         } = *refused;
+        // What nobody understood is shown, so that somebody can declare it.
+        let is_unknown = |throttle: &Throttle| throttle.kind == ThrottleKind::Unknown;
+        let content_type = content_type.filter(|_| verdict.throttle().is_some_and(is_unknown));
+        let content_type = content_type.map(|value| Raw::new(value.as_bytes()).0);
         tracing::debug!(
             target: TARGET,
             %scope,
@@ -171,6 +177,8 @@ pub(crate) fn refused(refused: &Refused<'_>) {
             verdict = ruling(verdict),
             code = verdict.code(),
             request_id = verdict.request_id(),
+            content_type,
+            sample = verdict.sample(),
             hint.ms = verdict.hint().map(|hint| ms(hint.wait())),
             hint.source = verdict.hint().map(Hint::source),
             queued.ms = ms(queued),

@@ -22,6 +22,7 @@ fn read(text: &str) -> Vec<Case> {
 fn all() -> Vec<Case> {
     let mut all = read(include_str!("cases/responses.jsonl"));
     all.extend(read(include_str!("cases/documented.jsonl")));
+    all.extend(read(include_str!("cases/further.jsonl")));
     all
 }
 

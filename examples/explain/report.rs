@@ -37,17 +37,20 @@ impl fmt::Display for Report<'_> {
         if let Some(level) = level(verdict) {
             line(f, "level", level)?;
         }
+        if verdict.throttle().is_some_and(|throttle| throttle.ban) {
+            line(f, "ban", "who comes back too early is banned for longer")?;
+        }
         if let Some(quota) = verdict.quota() {
-            let told = [
+            let parts = [
                 quota.limit.map(|limit| format!("limit {limit}")),
                 quota.remaining.map(|left| format!("{left} left")),
-                quota.reset.map(|reset| format!("more in {reset:?}")),
+                quota.reset.map(|reset| format!("more in {}", told(reset))),
                 quota
                     .window
-                    .map(|window| format!("in a window of {window:?}")),
+                    .map(|window| format!("in a window of {}", told(window))),
             ];
-            let told: Vec<_> = told.into_iter().flatten().collect();
-            line(f, "quota", told.join(", "))?;
+            let parts: Vec<_> = parts.into_iter().flatten().collect();
+            line(f, "quota", parts.join(", "))?;
         }
         let notes = [
             ("code", verdict.code()),
@@ -72,6 +75,9 @@ impl Report<'_> {
     fn rules(&self) -> String {
         match self.profile {
             Some(profile) => format!("the profile `{}`, then the general ones", profile.name()),
+            None if self.answer.url.is_none() => {
+                "the general ones: `--url` would tell the service".to_owned()
+            }
             None => "the general ones: no profile is for this host".to_owned(),
         }
     }
@@ -105,21 +111,36 @@ const fn kind(kind: ThrottleKind) -> &'static str {
 fn wait(verdict: &Verdict) -> String {
     match (verdict.ruling(), verdict.hint()) {
         (_, Some(hint)) if hint.source() == "documentation" => {
-            let wait = hint.wait();
-            format!("{wait:?}, which no field says but the service's documentation does")
+            let wait = told(hint.wait());
+            format!("{wait}, which no field says but the service's documentation does")
         }
         (_, Some(hint)) => {
-            let wait = match hint.wait() {
-                Duration::MAX => "longer than anything".to_owned(),
-                wait => format!("{wait:?}"),
-            };
-            format!("{wait}, by `{}: {}`", hint.source(), hint.raw_value())
+            let wait = told(hint.wait());
+            match hint.raw_value() {
+                "" => format!("{wait}, by `{}`", hint.source()),
+                raw => format!("{wait}, by `{}: {raw}`", hint.source()),
+            }
         }
         (Ruling::Throttled(_), None) => {
             "none is named: 1 s, doubled for each round that is refused".to_owned()
         }
         (Ruling::Exhausted(_), None) => "nobody knows until when".to_owned(),
         _ => "none".to_owned(),
+    }
+}
+
+/// A span of time as people tell it, never shorter than it is.
+fn told(span: Duration) -> String {
+    if span == Duration::MAX {
+        return "longer than anything".to_owned();
+    }
+    let millis = span.as_nanos().div_ceil(1_000_000);
+    let seconds = millis.div_ceil(1000);
+    match seconds {
+        0..=120 => format!("{} s", millis as f64 / 1000.0),
+        121..=7_200 => format!("{seconds} s ({} min)", seconds.div_ceil(60)),
+        7_201..=172_800 => format!("{seconds} s ({} h)", seconds.div_ceil(3600)),
+        _ => format!("{seconds} s ({} days)", seconds.div_ceil(86_400)),
     }
 }
 
@@ -132,7 +153,9 @@ fn level(verdict: &Verdict) -> Option<&'static str> {
     };
     Some(match level {
         Some(Level::Leaf) => "the scope of the request",
-        Some(Level::Credential) => "the whole account: the level with the credential",
+        Some(Level::Credential) => {
+            "the whole account: the level with the credential, or the host if none has one"
+        }
         Some(Level::ROOT) => "the whole host",
         Some(_) => "a level in between",
         None => "the level with the credential; without one, only this caller is told",
@@ -151,12 +174,13 @@ fn repeats(verdict: &Verdict, idempotent: bool) -> String {
         None => {
             let wait = throttle.hint.as_ref().map_or(Duration::ZERO, Hint::wait);
             let wait = wait.max(Duration::from_secs(1));
+            let wait = told(wait);
             let why = if idempotent {
                 "its method is idempotent"
             } else {
                 "the service documents that it was not processed"
             };
-            format!("sent again after {wait:?} or more: {why}")
+            format!("sent again after {wait} or more: {why}")
         }
     }
 }

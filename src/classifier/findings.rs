@@ -74,7 +74,7 @@ impl Findings {
     /// A wait that is named comes before that dimension's reset.
     pub(super) fn verdict(self) -> Verdict {
         let quota = hint::told(&self.dimensions).map(Dimension::quota);
-        let spent = hint::spent(&self.dimensions).filter(|_| self.is_refusal());
+        let spent = hint::spent(&self.dimensions);
         let documented = self.documented.map(|wait| Hint::new(wait, DOCUMENTED));
         let reset = spent.and_then(|dimension| dimension.reset.clone());
         let wait = self.wait.or(reset).or(documented);

@@ -130,6 +130,42 @@ mod tests {
         assert_eq!(judge(&chain, 429, "many"), Verdict::throttled(Overloaded));
     }
 
+    /// Asks for the trailers of every answer, and knows one of them.
+    struct InTrailers;
+
+    impl Classifier for InTrailers {
+        fn head(&self, _: &Parts, _: &Receipt<'_>) -> Option<Phase> {
+            let meanwhile = Verdict::ACCEPTED;
+            Some(Phase::NeedTrailers { meanwhile })
+        }
+
+        fn trailers(&self, _: &Parts, trailers: &HeaderMap, _: &Receipt<'_>) -> Option<Verdict> {
+            let busy = trailers.contains_key("x-busy");
+            busy.then(|| Verdict::throttled(Overloaded))
+        }
+    }
+
+    #[test]
+    fn trailers_that_say_nothing_leave_the_answer_to_the_next() {
+        let chain = InTrailers
+            .or(on(418, ConcurrencyLimited))
+            .or(on(418, Unknown));
+        let (head, ()) = Response::builder()
+            .status(418)
+            .body(())
+            .unwrap()
+            .into_parts();
+        let judge = |trailers: &HeaderMap| {
+            let at = Receipt::at(UNIX_EPOCH);
+            chain.judge(&head, b"", trailers, &at)
+        };
+        let mut trailers = HeaderMap::new();
+        let next = Some(Verdict::throttled(ConcurrencyLimited));
+        assert_eq!(judge(&trailers), next);
+        trailers.insert("x-busy", "1".parse().unwrap());
+        assert_eq!(judge(&trailers), Some(Verdict::throttled(Overloaded)));
+    }
+
     #[test]
     fn until_the_body_is_read_the_general_rules_hold() {
         let (head, ()) = Response::builder()

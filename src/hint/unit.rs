@@ -118,6 +118,14 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_a_nanosecond_is_rounded_up() {
+        let shortest = Some(Duration::from_nanos(1));
+        for (unit, text) in [(Unit::Seconds, "0.0000000001"), (Unit::Millis, "0.0000001")] {
+            assert_eq!(read(unit, text), shortest, "{unit:?}");
+        }
+    }
+
+    #[test]
     fn what_is_of_another_form_is_no_wait() {
         for (unit, text) in [
             (Unit::Seconds, "-1"),

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, header::CONTENT_TYPE};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_service::Service;
@@ -197,6 +197,7 @@ fn judge<S, B, RB: Body>(
             scope: &ticket.scope(),
             attempt: ticket.attempt(),
             status: response.status(),
+            content_type: response.headers().get(CONTENT_TYPE),
             verdict: &verdict,
             queued: ticket.waited(),
             deadline_left: (left < Instant::NEVER).then(|| left - now),

@@ -1,6 +1,7 @@
 //! A real server on a loopback port, and the layer over a real client.
 
 #![allow(unreachable_pub, reason = "every test is a crate of its own")]
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::{
     convert::Infallible,
@@ -38,6 +39,8 @@ pub(crate) type Boxed = UnsyncBoxBody<Bytes, Infallible>;
 pub(crate) enum Act {
     /// Reads it to its end, and answers.
     Answer(StatusCode, Answer),
+    /// Reads it to its end, and answers with fields of its own.
+    Give(Response<Answer>),
     /// Refuses it after its first frame.
     RefuseEarly,
 }
@@ -122,6 +125,7 @@ impl Server {
         }
         let (status, answer) = match act {
             Act::Answer(status, answer) => (status, answer),
+            Act::Give(response) => return response,
             Act::RefuseEarly => {
                 // Reads on, so that the client's body is pulled to its end.
                 tokio::spawn(async move { while let Some(Ok(_)) = body.frame().await {} });
@@ -169,11 +173,17 @@ pub(crate) fn client<B>(version: Version, layer: RetryAfterLayer) -> RetryAfter<
 where
     B: Body<Data = Bytes> + Send + 'static,
 {
-    let mut client = Client::builder(TokioExecutor::new());
-    client.http2_only(version == Version::HTTP_2);
     layer
         .min_pause(Duration::from_millis(1))
-        .layer(client.build_http())
+        .layer(socket(version))
+}
+
+pub(crate) fn socket<B>(version: Version) -> Socket<B>
+where
+    B: Body<Data = Bytes> + Send + 'static,
+{
+    let mut client = Client::builder(TokioExecutor::new());
+    client.http2_only(version == Version::HTTP_2).build_http()
 }
 
 /// A `POST` that may be repeated.

@@ -110,6 +110,10 @@ impl<'a> Judge<'a> {
             .find_map(read)
             .or_else(|| findings.wait.take());
         findings.wait = wait.or_else(|| in_body.into_iter().find_map(read));
+        // A service may write `Retry-After` in a form of its own.
+        let followed = findings.wait.as_ref().map(Hint::source);
+        let is_ignored = |hint: &IgnoredHint| followed != Some(&*hint.source);
+        findings.ignored = findings.ignored.take().filter(is_ignored);
         if findings.wait.is_none() && findings.ignored.is_none() {
             findings.ignored = self.unreadable();
         }

@@ -260,8 +260,9 @@ impl Profile {
     }
 
     fn reads_bodies(&self) -> bool {
-        self.codes.iter().any(Source::in_body)
+        self.codes.iter().chain(&self.violated).any(Source::in_body)
             || self.rules.iter().any(|(test, _)| test.in_body())
+            || self.never.iter().any(Test::in_body)
             || self.quotas.iter().any(QuotaFields::in_body)
             || self.waits.iter().any(Wait::in_body)
     }

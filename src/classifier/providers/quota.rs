@@ -130,9 +130,10 @@ impl QuotaFields {
 
     /// Whether it looks into the body.
     pub(super) fn in_body(&self) -> bool {
-        let sources = self.limit.iter().chain(&self.remaining).chain(&self.used);
-        let waits = self.resets.iter().map(|(source, _)| source);
-        sources.chain(waits).any(Source::in_body)
+        let amounts = [&self.limit, &self.remaining, &self.used, &self.rate];
+        let spans = self.resets.iter().chain(&self.windows);
+        let mut spans = spans.map(|(source, _)| source);
+        amounts.into_iter().flatten().any(Source::in_body) || spans.any(Source::in_body)
     }
 
     /// Adds what `answer` tells to `dimensions`.

@@ -38,9 +38,13 @@ impl<'a> Answer<'a> {
     }
 
     /// The body as JSON, parsed once. serde_json refuses what is nested too
-    /// deep; what is cut off does not parse.
+    /// deep; what is cut off does not parse. A byte order mark may be ignored
+    /// (RFC 8259, section 8.1).
     fn json(&self) -> Option<&Value> {
-        let parse = || serde_json::from_slice(self.body?).ok();
+        let parse = || {
+            let body = self.body?;
+            serde_json::from_slice(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)).ok()
+        };
         self.json.get_or_init(parse).as_ref()
     }
 }
@@ -297,14 +301,22 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_order_mark_does_not_hide_a_body() {
+        let body = "\u{feff}{\"a\":1}";
+        assert_eq!(find(&json("/a"), &[], body).as_deref(), Some("1"));
+    }
+
+    #[test]
     fn a_value_is_cut_to_size() {
-        let fields = [("a", "x=1; y=2/40"), ("b", "none")];
+        let fields = [("a", "x=1; y=2/40"), ("b", "none"), ("c", "d/e/f")];
         for (source, expected) in [
             (header("a").after("/"), Some("40")),
             (header("a").until(";"), Some("x=1")),
             (header("a").between("y=", "/"), Some("2")),
             (header("a").between("y=", ";"), Some("2/40")),
             (header("b").after("/"), Some("none")),
+            (header("c").after("/"), Some("f")),
+            (header("c").until("/"), Some("d")),
             (header("b").between("y=", ";"), None),
             (header("no name"), None),
         ] {

@@ -1,5 +1,6 @@
 //! Clouds and what runs at their edge.
 
+use super::{DAY, X_RATE_LIMIT};
 use crate::{
     classifier::providers::{
         Meaning, Profile, QuotaFields, code, header, json, status, status_code, text,
@@ -11,29 +12,43 @@ use crate::{
 const RATE_LIMITED: Meaning = Meaning::RATE_LIMITED;
 
 /// `*.amazonaws.com`. The codes are those that the SDKs take for throttling
-/// (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html>);
-/// they send what was throttled again whatever its method.
+/// (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html>).
+/// What was throttled was denied, by the errors that all its services have in
+/// common. A 429 without a code may be that of somebody's own program behind a
+/// gateway.
 pub fn aws() -> Profile {
-    let refused = RATE_LIMITED.unprocessed();
+    let daily = ["Daily message quota exceeded", "tokens per day"];
     Profile::new("aws")
         .hosts(["*.amazonaws.com", "*.amazonaws.com.cn", "*.api.aws"])
         .code(header("x-amzn-errortype").after("#").until(":"))
         .code(json("/__type").after("#").until(":"))
         .code(text().between("<Code>", "</Code>"))
         .code(json("/code"))
-        // Lambda mixes limits of both kinds under one code.
+        .code(json("/Error/Code"))
+        .code(json("/errors/*/code"))
+        // Lambda and Athena mix limits of both kinds under one code.
         .rule(
             json("/Reason").is([
+                "CONCURRENT_QUERY_LIMIT_EXCEEDED",
                 "ConcurrentInvocationLimitExceeded",
-                "ReservedFunctionConcurrentInvocationLimitExceeded",
                 "ConcurrentSnapshotCreateLimitExceeded",
+                "ReservedFunctionConcurrentInvocationLimitExceeded",
             ]),
             Meaning::CONCURRENCY_LIMITED.unprocessed(),
+        )
+        .rule(
+            code(["ConcurrentRunsExceededException"]),
+            Meaning::CONCURRENCY_LIMITED,
         )
         // API Gateway: a usage plan's quota, which has no code of its own.
         .rule(
             status([429]).and(json("/message").is(["Limit Exceeded"])),
             Meaning::EXHAUSTED,
+        )
+        // Mail and language models: a day's quota, under the code of a rate.
+        .rule(
+            code(["Throttling", "ThrottlingException"]).and(text().contains(daily)),
+            Meaning::EXHAUSTED.window(DAY),
         )
         .rule(code(["ServiceQuotaExceededException"]), Meaning::EXHAUSTED)
         .rule(code(["ModelNotReadyException"]), Meaning::OVERLOADED)
@@ -41,8 +56,7 @@ pub fn aws() -> Profile {
             code([
                 "BandwidthLimitExceeded",
                 "EC2ThrottledException",
-                "LimitExceededException",
-                "PriorRequestNotComplete",
+                "KMSThrottlingException",
                 "ProvisionedThroughputExceededException",
                 "RequestLimitExceeded",
                 "RequestThrottled",
@@ -52,19 +66,29 @@ pub fn aws() -> Profile {
                 "Throttling",
                 "ThrottlingException",
                 "TooManyRequestsException",
+            ]),
+            RATE_LIMITED.unprocessed(),
+        )
+        .rule(
+            code([
+                "LimitExceededException",
+                "PriorRequestNotComplete",
                 "TransactionInProgressException",
             ]),
-            refused.clone(),
+            RATE_LIMITED,
         )
-        .rule(status([429]), refused)
-        .rule(status([503]), Meaning::OVERLOADED)
+        .rule(status([429]), RATE_LIMITED)
+        .rule(status([503, 529]), Meaning::OVERLOADED)
         .wait(header("x-amz-retry-after"), Unit::Millis)
+        .wait(json("/retryAfterSeconds"), Unit::Seconds)
         .request_id(header("x-amzn-requestid"))
         .request_id(header("x-amz-request-id"))
         .request_id(text().between("<RequestId>", "</RequestId>"))
 }
 
-/// `graph.microsoft.com`: <https://learn.microsoft.com/graph/throttling>.
+/// `graph.microsoft.com`: <https://learn.microsoft.com/graph/throttling>,
+/// <https://learn.microsoft.com/graph/errors>. A mailbox also limits what is
+/// under way at once, which only the message says.
 pub fn msgraph() -> Profile {
     Profile::new("msgraph")
         .hosts([
@@ -74,7 +98,12 @@ pub fn msgraph() -> Profile {
         ])
         .host("microsoftgraph.chinacloudapi.cn")
         .code(json("/error/code"))
-        .rule(status([429]), RATE_LIMITED)
+        .rule(
+            status([429]).and(json("/error/message").contains(["MailboxConcurrency"])),
+            Meaning::CONCURRENCY_LIMITED,
+        )
+        // 509 is a cap on bandwidth.
+        .rule(status([429, 509]), RATE_LIMITED)
         .rule(status([503]), Meaning::OVERLOADED)
         .request_id(header("request-id"))
         .request_id(json("/error/innerError/request-id"))
@@ -122,9 +151,25 @@ pub fn azure_cosmos() -> Profile {
         .request_id(header("x-ms-activity-id"))
 }
 
+/// Azure Storage: <https://learn.microsoft.com/rest/api/storageservices/common-rest-api-error-codes>.
+/// What is over the limits of an account is told to be busy.
+pub fn azure_storage() -> Profile {
+    let hosts =
+        ["blob", "dfs", "file", "queue", "table"].map(|kind| format!("*.{kind}.core.windows.net"));
+    Profile::new("azure-storage")
+        .hosts(hosts)
+        .code(header("x-ms-error-code"))
+        .code(text().between("<Code>", "</Code>"))
+        .rule(code(["ServerBusy"]), Meaning::OVERLOADED)
+        .rule(status([429]), RATE_LIMITED)
+        .rule(status([503]), Meaning::OVERLOADED)
+        .request_id(header("x-ms-request-id"))
+}
+
 /// `api.cloudflare.com` (<https://developers.cloudflare.com/fundamentals/api/reference/limits/>),
 /// and its edge in front of anybody's site: 1015 is its rate limit, other codes
-/// of the kind are blocks.
+/// of the kind are blocks. Workers AI has a day's allocation and a want of room
+/// (<https://developers.cloudflare.com/workers-ai/platform/errors/>).
 pub fn cloudflare() -> Profile {
     Profile::new("cloudflare")
         .host("api.cloudflare.com")
@@ -132,6 +177,8 @@ pub fn cloudflare() -> Profile {
         .code(text().between("\"cf-error-code\">", "<"))
         .code(json("/errors/*/code"))
         .rule(code(["1015"]), RATE_LIMITED.level(Level::ROOT))
+        .rule(code(["3036"]), Meaning::EXHAUSTED.window(DAY))
+        .rule(code(["3040"]), Meaning::OVERLOADED)
         .rule(status([403]), Meaning::NOT_THROTTLED)
         .rule(status([429]), RATE_LIMITED.level(Level::Credential))
         .request_id(header("cf-ray"))
@@ -168,11 +215,6 @@ pub fn okta() -> Profile {
 /// older `RateLimit` fields, without a reset; `X-Retry-After` was a Unix time
 /// until 2025.
 pub fn docker_hub() -> Profile {
-    let fields = [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-    ];
     Profile::new("docker-hub")
         .hosts([
             "registry-1.docker.io",
@@ -183,17 +225,12 @@ pub fn docker_hub() -> Profile {
         .code(json("/errors/*/code"))
         .rule(status([429]), RATE_LIMITED.level(Level::Credential))
         .wait(header("x-retry-after"), Unit::Seconds)
-        .quota(QuotaFields::headers("requests", fields, Unit::Unix))
+        .quota(QuotaFields::headers("requests", X_RATE_LIMIT, Unit::Unix))
 }
 
 /// `api.sendgrid.com`: an account without credits is told of by a 401 and its
 /// message.
 pub fn sendgrid() -> Profile {
-    let fields = [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-    ];
     let message = || json("/errors/*/message");
     Profile::new("sendgrid")
         .host("api.sendgrid.com")
@@ -203,16 +240,59 @@ pub fn sendgrid() -> Profile {
             Meaning::EXHAUSTED,
         )
         .rule(status([429]), RATE_LIMITED)
-        .quota(QuotaFields::headers("requests", fields, Unit::Unix))
+        .quota(QuotaFields::headers("requests", X_RATE_LIMIT, Unit::Unix))
         .request_id(header("x-message-id"))
 }
 
-/// `*.twilio.com`: <https://www.twilio.com/docs/errors/20429>.
+/// `*.twilio.com`: <https://www.twilio.com/docs/errors/20429>; 63038 is the
+/// account's limit of messages by the day.
 pub fn twilio() -> Profile {
     Profile::new("twilio")
         .hosts(["*.twilio.com"])
         .code(json("/code"))
+        .rule(code(["63038"]), Meaning::EXHAUSTED.window(DAY))
         .rule(code(["20429"]), RATE_LIMITED)
         .rule(status([429]), RATE_LIMITED)
         .request_id(header("twilio-request-id"))
+}
+
+/// `api.datadoghq.com`: <https://docs.datadoghq.com/api/latest/rate-limits/>. The
+/// reset is a delay.
+pub fn datadog() -> Profile {
+    Profile::new("datadog")
+        .hosts(["*.datadoghq.com", "*.datadoghq.eu", "*.ddog-gov.com"])
+        .rule(status([429]), RATE_LIMITED)
+        .quota(
+            QuotaFields::headers("requests", X_RATE_LIMIT, Unit::Seconds)
+                .window_in(header("x-ratelimit-period"), Unit::Seconds),
+        )
+}
+
+/// `sentry.io`: <https://docs.sentry.io/api/ratelimits/>. One limit in a window,
+/// and one on requests at once.
+pub fn sentry() -> Profile {
+    let field = |part| header(format!("x-sentry-rate-limit-{part}"));
+    Profile::new("sentry")
+        .hosts(["sentry.io", "*.sentry.io"])
+        .rule(
+            status([429]).and(field("concurrentremaining").is(["0"])),
+            Meaning::CONCURRENCY_LIMITED,
+        )
+        .rule(status([429]), RATE_LIMITED)
+        .quota(
+            QuotaFields::new("requests")
+                .limit(field("limit"))
+                .remaining(field("remaining"))
+                .reset(field("reset"), Unit::Unix),
+        )
+}
+
+/// `api.vercel.com`: <https://vercel.com/docs/rest-api#rate-limits>.
+pub fn vercel() -> Profile {
+    Profile::new("vercel")
+        .host("api.vercel.com")
+        .code(json("/error/code"))
+        .rule(status([429]), RATE_LIMITED)
+        .quota(QuotaFields::headers("requests", X_RATE_LIMIT, Unit::Unix))
+        .request_id(header("x-vercel-id"))
 }

@@ -1,8 +1,8 @@
 //! Payments, shops and exchanges.
 
-use super::DAY;
+use super::{DAY, MINUTE};
 use crate::{
-    classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status},
+    classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status, text},
     hint::Unit,
     verdict::Level,
 };
@@ -117,6 +117,7 @@ pub fn binance() -> Profile {
         .rule(status([418]), RATE_LIMITED.level(Level::ROOT).ban())
         .rule(code(["-1015"]), RATE_LIMITED.level(Level::Credential))
         .rule(code(["-1003"]), RATE_LIMITED.level(Level::ROOT))
+        .rule(code(["-1008"]), Meaning::OVERLOADED)
         .rule(status([429]), RATE_LIMITED.level(Level::ROOT))
         // The firewall, which does not say what was wrong.
         .rule(status([403]), Meaning::UNKNOWN.level(Level::ROOT))
@@ -128,13 +129,18 @@ pub fn binance() -> Profile {
 }
 
 /// `api.kraken.com`: <https://docs.kraken.com/api/docs/guides/spot-rest-ratelimits>.
-/// Every answer is a 200 with a list of errors.
+/// Every answer is a 200 with a list of errors; that of the futures has one word.
 pub fn kraken() -> Profile {
     let error = || json("/error/*");
     let throttled = ["EService: Throttled", "EService:Throttled"];
     Profile::new("kraken")
-        .host("api.kraken.com")
+        .hosts(["api.kraken.com", "futures.kraken.com"])
         .code(error())
+        .code(json("/error"))
+        .rule(
+            code(["apiLimitExceeded"]),
+            RATE_LIMITED.level(Level::Credential),
+        )
         .rule(
             error().is(["EAPI:Rate limit exceeded", "EGeneral:Temporary lockout"]),
             RATE_LIMITED.level(Level::Credential),
@@ -149,4 +155,128 @@ pub fn kraken() -> Profile {
         .rule(status([429]), RATE_LIMITED)
         .wait(error().between("Throttled: ", " "), Unit::Unix)
         .success_bodies("")
+}
+
+/// `api.coinbase.com` and `api.exchange.coinbase.com`:
+/// <https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits>.
+pub fn coinbase() -> Profile {
+    Profile::new("coinbase")
+        .hosts(["api.coinbase.com", "*.coinbase.com"])
+        .code(json("/errors/*/id"))
+        .code(json("/error"))
+        .rule(code(["rate_limit_exceeded"]), RATE_LIMITED)
+        .rule(status([429]), RATE_LIMITED)
+}
+
+/// `api.bybit.com`: <https://bybit-exchange.github.io/docs/v5/rate-limit>. Limits
+/// of an account come under a 200; those of an address are a 403, for ten
+/// minutes.
+pub fn bybit() -> Profile {
+    let fields = [
+        "x-bapi-limit",
+        "x-bapi-limit-status",
+        "x-bapi-limit-reset-timestamp",
+    ];
+    Profile::new("bybit")
+        .hosts(["api.bybit.com", "api.bytick.com"])
+        .code(json("/retCode"))
+        .rule(
+            status([403]).and(text().contains(["access too frequent"])),
+            RATE_LIMITED.level(Level::ROOT).documented_wait(10 * MINUTE),
+        )
+        .rule(code(["10006"]), RATE_LIMITED)
+        .rule(code(["10018"]), RATE_LIMITED.level(Level::ROOT))
+        .rule(code(["10016"]), Meaning::OVERLOADED)
+        .rule(status([429]), RATE_LIMITED)
+        .quota(QuotaFields::headers("requests", fields, Unit::Unix))
+        .success_bodies("")
+}
+
+/// `www.okx.com`: <https://www.okx.com/docs-v5/en/#error-code>.
+pub fn okx() -> Profile {
+    Profile::new("okx")
+        .hosts(["www.okx.com", "*.okx.com"])
+        .code(json("/code"))
+        .rule(code(["50011", "50061"]), RATE_LIMITED)
+        .rule(code(["50013", "50026"]), Meaning::OVERLOADED)
+        .rule(status([429]), RATE_LIMITED)
+        .success_bodies("")
+}
+
+/// `api.kucoin.com`: <https://www.kucoin.com/docs-new/rate-limit>. The reset is a
+/// delay in milliseconds.
+pub fn kucoin() -> Profile {
+    let fields = [
+        "gw-ratelimit-limit",
+        "gw-ratelimit-remaining",
+        "gw-ratelimit-reset",
+    ];
+    Profile::new("kucoin")
+        .hosts(["api.kucoin.com", "api-futures.kucoin.com"])
+        .code(json("/code"))
+        .rule(code(["429000"]), RATE_LIMITED)
+        .rule(status([429]), RATE_LIMITED)
+        .quota(QuotaFields::headers("weight", fields, Unit::Millis))
+}
+
+/// `api.bigcommerce.com`:
+/// <https://developer.bigcommerce.com/docs/start/best-practices/api-rate-limits>.
+/// The window and what is left of it are in milliseconds.
+pub fn bigcommerce() -> Profile {
+    let fields = ["requests-quota", "requests-left", "time-reset-ms"];
+    let fields = fields.map(|part| format!("x-rate-limit-{part}"));
+    Profile::new("bigcommerce")
+        .host("api.bigcommerce.com")
+        .rule(status([429]), RATE_LIMITED)
+        .quota(
+            QuotaFields::headers("requests", fields, Unit::Millis)
+                .window_in(header("x-rate-limit-time-window-ms"), Unit::Millis),
+        )
+}
+
+/// `*.plaid.com`: <https://plaid.com/docs/errors/rate-limit-exceeded/>.
+pub fn plaid() -> Profile {
+    Profile::new("plaid")
+        .hosts(["*.plaid.com"])
+        .code(json("/error_code"))
+        .code(json("/error_type"))
+        .rule(code(["RATE_LIMIT_EXCEEDED"]), RATE_LIMITED)
+        .rule(status([429]), RATE_LIMITED)
+        .request_id(json("/request_id"))
+}
+
+/// `api.xero.com`: <https://developer.xero.com/documentation/guides/oauth2/limits/>.
+/// Four limits, and a field that names the one that was met.
+pub fn xero() -> Profile {
+    let problem = || header("x-rate-limit-problem");
+    let left = |name, field| QuotaFields::new(name).remaining(header(field));
+    Profile::new("xero")
+        .host("api.xero.com")
+        .code(problem())
+        .rule(problem().is(["day"]), Meaning::EXHAUSTED.window(DAY))
+        .rule(problem().is(["concurrent"]), Meaning::CONCURRENCY_LIMITED)
+        .rule(problem().is(["appminute"]), RATE_LIMITED.level(Level::ROOT))
+        .rule(status([429]), RATE_LIMITED)
+        .rule(status([503]), Meaning::OVERLOADED)
+        .quota(left("minute", "x-minlimit-remaining").window(MINUTE))
+        .quota(left("day", "x-daylimit-remaining").window(DAY))
+        .request_id(header("xero-correlation-id"))
+}
+
+/// `api.etherscan.io`: <https://docs.etherscan.io/support/rate-limits>. It refuses
+/// with a 200 and a sentence.
+pub fn etherscan() -> Profile {
+    let result = || json("/result");
+    Profile::new("etherscan")
+        .hosts(["*.etherscan.io", "etherscan.io"])
+        .rule(
+            result().contains(["daily rate limit reached"]),
+            Meaning::EXHAUSTED.window(DAY),
+        )
+        .rule(
+            result().contains(["rate limit reached"]),
+            RATE_LIMITED.level(Level::Credential),
+        )
+        .rule(status([429]), RATE_LIMITED)
+        .success_bodies("/api")
 }

@@ -1,8 +1,10 @@
 //! Forges and package registries.
 
-use super::{DAY, HOUR, MINUTE};
+use super::{DAY, HOUR, MINUTE, X_RATE_LIMIT};
 use crate::{
-    classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status, text},
+    classifier::providers::{
+        Meaning, Profile, QuotaFields, Source, code, header, json, status, text,
+    },
     hint::Unit,
     verdict::Level,
 };
@@ -13,19 +15,15 @@ const RATE_LIMITED: Meaning = Meaning::RATE_LIMITED;
 /// <https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api>.
 ///
 /// The reset of the primary limit stands on every answer, also of the secondary
-/// limit, which is told by its message only and asks for a minute at least.
+/// limit, which is told by its message only and asks for a minute at least; by
+/// GraphQL it may come under a 200.
 pub fn github() -> Profile {
-    let fields = [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-    ];
     let primary = |window| {
         let resources: &[&str] = match window {
             HOUR => &["core", "graphql", "integration_manifest"],
             _ => &["search", "code_search", "code_scanning_upload"],
         };
-        QuotaFields::headers("primary", fields, Unit::Unix)
+        QuotaFields::headers("primary", X_RATE_LIMIT, Unit::Unix)
             .when(header("x-ratelimit-resource").is(resources.iter().copied()))
             .window(window)
     };
@@ -35,13 +33,16 @@ pub fn github() -> Profile {
             .documented_wait(MINUTE)
     };
     let refused = || status([403, 429]);
+    let is_secondary = |message: Source| message.contains(["secondary rate limit"]);
     Profile::new("github")
         .hosts(["api.github.com", "uploads.github.com"])
         .code(json("/errors/*/type"))
         .code(json("/errors/*/extensions/code"))
+        .rule(is_secondary(json("/message")), secondary())
+        .rule(is_secondary(json("/errors/*/message")), secondary())
         .rule(code(["RATE_LIMITED", "RATE_LIMIT"]), RATE_LIMITED)
         .rule(
-            refused().and(json("/message").contains(["secondary rate limit", "abuse detection"])),
+            refused().and(json("/message").contains(["abuse detection"])),
             secondary(),
         )
         .rule(
@@ -57,7 +58,7 @@ pub fn github() -> Profile {
         .wait(header("retry-after"), Unit::Duration)
         .quota(primary(HOUR))
         .quota(primary(MINUTE))
-        .quota(QuotaFields::headers("primary", fields, Unit::Unix))
+        .quota(QuotaFields::headers("primary", X_RATE_LIMIT, Unit::Unix))
         .request_id(header("x-github-request-id"))
         .success_bodies("/graphql")
 }
@@ -74,11 +75,6 @@ pub fn gitlab() -> Profile {
 /// `*.atlassian.net`:
 /// <https://developer.atlassian.com/cloud/jira/platform/rate-limiting/>.
 pub fn jira() -> Profile {
-    let fields = [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-    ];
     let reason = || header("ratelimit-reason");
     let account = || RATE_LIMITED.level(Level::Credential);
     Profile::new("jira")
@@ -86,10 +82,26 @@ pub fn jira() -> Profile {
         .code(reason())
         .rule(reason().contains(["-quota-"]), account().window(HOUR))
         .rule(status([429]), RATE_LIMITED)
-        .quota(QuotaFields::headers("requests", fields, Unit::Timestamp))
+        .quota(QuotaFields::headers(
+            "requests",
+            X_RATE_LIMIT,
+            Unit::Timestamp,
+        ))
         .rate_limit_fields("beta-ratelimit", "beta-ratelimit-policy")
         .request_id(header("atl-traceid"))
         .request_id(header("x-arequestid"))
+}
+
+/// `dev.azure.com`:
+/// <https://learn.microsoft.com/azure/devops/integrate/concepts/rate-limits>. Its
+/// fields stand only on answers of whoever is being delayed or refused.
+pub fn azure_devops() -> Profile {
+    Profile::new("azure-devops")
+        .hosts(["dev.azure.com", "*.dev.azure.com", "*.visualstudio.com"])
+        .code(json("/typeKey"))
+        .rule(status([429]), RATE_LIMITED.level(Level::Credential))
+        .quota(QuotaFields::headers("units", X_RATE_LIMIT, Unit::Unix))
+        .request_id(header("x-vss-e2eid"))
 }
 
 /// Jira and Confluence Data Center, which people run themselves: `Retry-After`

@@ -2,7 +2,7 @@
 
 use super::{DAY, MINUTE};
 use crate::{
-    classifier::providers::{Meaning, Profile, QuotaFields, Source, code, json, status},
+    classifier::providers::{Meaning, Profile, QuotaFields, Source, code, header, json, status},
     hint::Unit,
     verdict::Level,
 };
@@ -25,6 +25,8 @@ pub fn gemini() -> Profile {
         .hosts(regions.map(|region| format!("{region}-aiplatform.googleapis.com")))
         .code(json("/error/status"))
         .code(json("/error/errors/*/reason"))
+        // The newer Interactions API, where the code is a word.
+        .code(json("/error/code"))
 }
 
 /// `*.googleapis.com`:
@@ -37,7 +39,8 @@ pub fn google_json() -> Profile {
         .code(json("/error/status"))
 }
 
-/// Google's errors in JSON, of both generations: `errors[].reason`, and the
+/// Google's errors in JSON, of both generations: `errors[].reason`
+/// (<https://cloud.google.com/storage/docs/json_api/v1/status-codes>), and the
 /// `details[]` of google.rpc
 /// (<https://cloud.google.com/apis/design/errors#error_details>).
 fn errors(name: &'static str) -> Profile {
@@ -77,7 +80,11 @@ fn errors(name: &'static str) -> Profile {
             code([
                 "dailyLimitExceeded",
                 "dailyLimitExceededUnreg",
+                "downloadQuotaExceeded",
                 "quotaExceeded",
+                "quota_exceeded",
+                "variableTermExpiredDailyExceeded",
+                "variableTermLimitExceeded",
             ]),
             daily(),
         )
@@ -85,9 +92,34 @@ fn errors(name: &'static str) -> Profile {
             code(["userRateLimitExceeded", "userRateLimitExceededUnreg"]),
             Meaning::RATE_LIMITED.level(Level::Credential),
         )
-        .rule(code(["rateLimitExceeded"]), Meaning::RATE_LIMITED)
+        .rule(
+            code([
+                "jobRateLimitExceeded",
+                "rateLimitExceeded",
+                "rateLimitExceededUnreg",
+                "servingLimitExceeded",
+                "sharingRateLimitExceeded",
+                "uploadRateLimitExceeded",
+            ]),
+            Meaning::RATE_LIMITED,
+        )
+        .rule(
+            code(["concurrentLimitExceeded"]),
+            Meaning::CONCURRENCY_LIMITED,
+        )
+        // Messages to devices: a minute, by
+        // <https://firebase.google.com/docs/cloud-messaging/scale-fcm>.
+        .rule(
+            detail("errorCode").is(["QUOTA_EXCEEDED"]),
+            Meaning::RATE_LIMITED.documented_wait(MINUTE),
+        )
+        .rule(status([402]), Meaning::EXHAUSTED)
         .rule(
             status([429]).and(detail("retryDelay").is_present()),
+            Meaning::RATE_LIMITED,
+        )
+        .rule(
+            status([429]).and(header("retry-after").is_present()),
             Meaning::RATE_LIMITED,
         )
         // Without details it may be a rate, a quota or capacity.
@@ -108,6 +140,11 @@ pub fn google_maps() -> Profile {
         .code(json("/status"))
         .code(json("/error/status"))
         .rule(code(["OVER_DAILY_LIMIT"]), Meaning::EXHAUSTED)
+        // The same code for two limits, which only the message tells apart.
+        .rule(
+            code(["OVER_QUERY_LIMIT"]).and(json("/error_message").contains(["daily"])),
+            Meaning::EXHAUSTED.window(DAY),
+        )
         .rule(
             code(["OVER_QUERY_LIMIT", "RESOURCE_EXHAUSTED"]),
             Meaning::RATE_LIMITED,

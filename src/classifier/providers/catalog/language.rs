@@ -1,23 +1,31 @@
 //! Language models.
 
-use super::{DAY, MINUTE};
+use super::{DAY, MINUTE, X_RATE_LIMIT};
 use crate::{
     classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status},
     hint::Unit,
     verdict::Level,
 };
 
-/// These reject a request before the model sees it; their own clients send it
-/// again whatever its method.
-const REFUSED: Meaning = Meaning::RATE_LIMITED.unprocessed();
+const RATE_LIMITED: Meaning = Meaning::RATE_LIMITED;
+
+/// Refused before the model saw it, where a service's documentation says so:
+/// nothing was generated or billed, and the same request may be sent again.
+const REFUSED: Meaning = RATE_LIMITED.unprocessed();
 
 /// `api.openai.com`: <https://platform.openai.com/docs/guides/rate-limits>,
-/// <https://help.openai.com/en/articles/5955604>.
+/// <https://help.openai.com/en/articles/5955604>. Tokens are counted by an
+/// estimate of the request, before it is run. Limits by the day have the code
+/// of those by the minute, and only the message tells them apart.
 pub fn openai() -> Profile {
+    let message = || json("/error/message");
     openai_like("openai")
         .hosts(["api.openai.com", "*.api.openai.com"])
         .code(json("/error/code"))
         .code(json("/error/type"))
+        // The events of a stream that fails.
+        .code(json("/response/error/code"))
+        .code(json("/code"))
         .rule(
             code([
                 "insufficient_quota",
@@ -30,6 +38,12 @@ pub fn openai() -> Profile {
             ]),
             Meaning::EXHAUSTED,
         )
+        .rule(
+            status([429]).and(message().contains(["per day", "(RPD)", "(TPD)"])),
+            Meaning::EXHAUSTED.window(DAY),
+        )
+        // What is sent for half the price is refused when there is no room.
+        .rule(code(["resource_unavailable"]), Meaning::OVERLOADED)
         .rule(code(["rate_limit_exceeded", "slow_down"]), REFUSED)
         .rule(status([429]), REFUSED)
         .rule(status([503]), Meaning::OVERLOADED)
@@ -53,8 +67,9 @@ fn openai_quota(name: &'static str) -> QuotaFields {
         .reset(header(format!("x-ratelimit-reset-{name}")), Unit::Duration)
 }
 
-/// `*.openai.azure.com`: the same fields, but resets in plain seconds, in two
-/// spellings, and -1 for what is not known.
+/// `*.openai.azure.com`: <https://learn.microsoft.com/azure/ai-foundry/openai/how-to/quota>.
+/// Requests are counted when they arrive. The same fields as OpenAI's, but
+/// resets in plain seconds, in two spellings, and -1 for what is not known.
 pub fn azure_openai() -> Profile {
     let quota = |name| {
         openai_quota(name)
@@ -82,7 +97,8 @@ pub fn azure_openai() -> Profile {
 }
 
 /// `api.anthropic.com`: <https://docs.anthropic.com/en/api/rate-limits>,
-/// <https://docs.anthropic.com/en/api/errors>.
+/// <https://docs.anthropic.com/en/api/errors>. `retry-after` tells when the
+/// request may be sent again.
 pub fn anthropic() -> Profile {
     let quota = |name| {
         QuotaFields::new(name)
@@ -101,9 +117,12 @@ pub fn anthropic() -> Profile {
             code(["enforced_spend_limit_reached", "billing_error"]),
             Meaning::EXHAUSTED,
         )
-        // An empty account has no code of its own.
+        // An empty account and a limit of one's own have no codes of their own.
         .rule(
-            status([400]).and(json("/error/message").contains(["credit balance is too low"])),
+            status([400, 403]).and(
+                json("/error/message")
+                    .contains(["credit balance is too low", "specified API usage limits"]),
+            ),
             Meaning::EXHAUSTED,
         )
         .rule(code(["rate_limit_error"]), REFUSED)
@@ -139,11 +158,12 @@ pub fn mistral() -> Profile {
             .quota(quota.window(window));
     }
     profile
+        .rule(status([402]), Meaning::EXHAUSTED)
         .rule(
             code(["3505", "service_tier_capacity_exceeded"]),
             Meaning::OVERLOADED,
         )
-        .rule(status([429]), REFUSED)
+        .rule(status([429]), RATE_LIMITED)
         .rule(status([503]), Meaning::OVERLOADED)
         .request_id(header("mistral-correlation-id"))
         .request_id(header("x-kong-request-id"))
@@ -164,8 +184,8 @@ pub fn groq() -> Profile {
             status([429]).and(message().contains(["per day", "(TPD)", "(RPD)"])),
             Meaning::EXHAUSTED.window(DAY),
         )
-        .rule(code(["rate_limit_exceeded"]), REFUSED)
-        .rule(status([429]), REFUSED)
+        .rule(code(["rate_limit_exceeded"]), RATE_LIMITED)
+        .rule(status([429]), RATE_LIMITED)
         .rule(status([498, 503]), Meaning::OVERLOADED)
         .quota(QuotaFields::new("message").limit(message().between("Limit ", ",")))
         .quota(openai_quota("requests").window(DAY))
@@ -181,7 +201,8 @@ pub fn cohere() -> Profile {
             status([429]).and(message().contains(["/ month", "per month"])),
             Meaning::EXHAUSTED.window(30 * DAY),
         )
-        .rule(status([429]), REFUSED)
+        .rule(status([402]), Meaning::EXHAUSTED)
+        .rule(status([429]), RATE_LIMITED)
         .rule(status([503]), Meaning::OVERLOADED)
         .quota(
             QuotaFields::new("calls")
@@ -194,11 +215,6 @@ pub fn cohere() -> Profile {
 
 /// `api.together.xyz`: <https://docs.together.ai/docs/rate-limits>.
 pub fn together() -> Profile {
-    let fields = [
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-    ];
     openai_like("together")
         .hosts(["api.together.xyz", "api.together.ai"])
         .code(json("/error_type"))
@@ -206,12 +222,16 @@ pub fn together() -> Profile {
         .code(json("/error/type"))
         .rule(
             code(["dynamic_request_limited", "dynamic_token_limited"]),
-            REFUSED,
+            RATE_LIMITED,
         )
         .rule(status([402]), Meaning::EXHAUSTED)
-        .rule(status([429]), REFUSED)
+        .rule(status([429]), RATE_LIMITED)
         .rule(status([503]), Meaning::OVERLOADED)
-        .quota(QuotaFields::headers("requests", fields, Unit::Seconds))
+        .quota(QuotaFields::headers(
+            "requests",
+            X_RATE_LIMIT,
+            Unit::Seconds,
+        ))
 }
 
 /// `huggingface.co`: the draft's `RateLimit` fields, one bucket for each kind
@@ -227,8 +247,10 @@ pub fn huggingface() -> Profile {
         .request_id(header("x-request-id"))
 }
 
-/// `openrouter.ai`: <https://openrouter.ai/docs/limits>. Its own fields stand
-/// in the body as often as in the head, and errors also under a 200.
+/// `openrouter.ai`: <https://openrouter.ai/docs/limits>,
+/// <https://openrouter.ai/docs/api/errors>. Its own fields stand in the body as
+/// often as in the head. A status that is an error says that no model has begun;
+/// an error in a 200 comes from one that had.
 pub fn openrouter() -> Profile {
     let names = [
         "X-RateLimit-Limit",
@@ -248,15 +270,25 @@ pub fn openrouter() -> Profile {
             message().contains(["-per-day"]),
             Meaning::EXHAUSTED.window(DAY),
         )
-        .rule(message().contains(["-per-min"]), REFUSED.window(MINUTE))
+        // What is under way may cost more than what is left: it comes to an end.
+        .rule(
+            source()
+                .is(["openrouter_in_flight_budget"])
+                .and(header("retry-after").is_present()),
+            Meaning::CONCURRENCY_LIMITED.level(Level::Credential),
+        )
         .rule(code(["402"]), Meaning::EXHAUSTED)
         .rule(status([402]), Meaning::EXHAUSTED)
         .rule(
-            source().contains(["shared_capacity"]),
+            status([429]).and(message().contains(["-per-min"])),
+            REFUSED.window(MINUTE),
+        )
+        .rule(
+            status([429]).and(source().contains(["shared_capacity"])),
             REFUSED.level(Level::ROOT),
         )
-        .rule(code(["429"]), REFUSED)
         .rule(status([429]), REFUSED)
+        .rule(code(["429"]), RATE_LIMITED)
         .rule(code(["503"]), Meaning::OVERLOADED)
         .rule(status([503]), Meaning::OVERLOADED)
         .quota(QuotaFields::headers("requests", names, Unit::Unix))
@@ -267,4 +299,44 @@ pub fn openrouter() -> Profile {
                 .reset(reset, Unit::Unix),
         )
         .success_bodies("")
+}
+
+/// `api.deepseek.com`: <https://api-docs.deepseek.com/quick_start/error_codes>.
+pub fn deepseek() -> Profile {
+    openai_like("deepseek")
+        .host("api.deepseek.com")
+        .code(json("/error/code"))
+        .code(json("/error/type"))
+        .rule(status([402]), Meaning::EXHAUSTED)
+        .rule(status([429]), RATE_LIMITED)
+        .rule(status([503]), Meaning::OVERLOADED)
+}
+
+/// `api.elevenlabs.io`: <https://help.elevenlabs.io/hc/en-us/articles/19571824571921>.
+/// Credits that are used up are told of by a 401.
+pub fn elevenlabs() -> Profile {
+    Profile::new("elevenlabs")
+        .hosts(["api.elevenlabs.io", "*.elevenlabs.io"])
+        .code(json("/detail/status"))
+        .code(json("/detail/code"))
+        .rule(code(["quota_exceeded"]), Meaning::EXHAUSTED)
+        .rule(
+            code(["too_many_concurrent_requests", "concurrent_limit_exceeded"]),
+            Meaning::CONCURRENCY_LIMITED.level(Level::Credential),
+        )
+        .rule(code(["system_busy"]), Meaning::OVERLOADED)
+        .rule(status([429]), RATE_LIMITED)
+        .request_id(header("request-id"))
+        .request_id(json("/detail/request_id"))
+}
+
+/// `api.deepl.com`: <https://developers.deepl.com/docs/best-practices/error-handling>.
+/// A translator's 456 is its quota of characters.
+pub fn deepl() -> Profile {
+    Profile::new("deepl")
+        .hosts(["api.deepl.com", "api-free.deepl.com"])
+        .rule(status([456]), Meaning::EXHAUSTED)
+        .rule(status([429]), RATE_LIMITED)
+        .rule(status([503, 529]), Meaning::OVERLOADED)
+        .request_id(header("x-trace-id"))
 }

@@ -11,6 +11,7 @@ mod commerce;
 mod forges;
 mod google;
 mod language;
+mod public;
 mod social;
 mod work;
 
@@ -18,19 +19,24 @@ use std::time::Duration;
 
 pub use self::{
     cloud::{
-        aws, azure_cosmos, azure_resource_manager, cloudflare, docker_hub, msgraph, okta, sendgrid,
-        twilio,
+        aws, azure_cosmos, azure_resource_manager, azure_storage, cloudflare, datadog, docker_hub,
+        msgraph, okta, sendgrid, sentry, twilio, vercel,
     },
-    commerce::{amazon_sp_api, binance, etsy, kraken, shopify, stripe},
-    forges::{atlassian_dc, crates_io, github, gitlab, jira, pypi},
+    commerce::{
+        amazon_sp_api, bigcommerce, binance, bybit, coinbase, etherscan, etsy, kraken, kucoin, okx,
+        plaid, shopify, stripe, xero,
+    },
+    forges::{atlassian_dc, azure_devops, crates_io, github, gitlab, jira, pypi},
     google::{gemini, google_json, google_maps},
     language::{
-        anthropic, azure_openai, cohere, groq, huggingface, mistral, openai, openrouter, together,
+        anthropic, azure_openai, cohere, deepl, deepseek, elevenlabs, groq, huggingface, mistral,
+        openai, openrouter, together,
     },
-    social::{discord, linkedin, meta, reddit, slack, spotify, telegram, x},
+    public::{api_data_gov, mapbox, musicbrainz, opendatasoft, socrata, wikimedia, yelp},
+    social::{discord, linkedin, meta, reddit, slack, spotify, strava, telegram, x},
     work::{
-        airtable, api_data_gov, hubspot, notion, opendatasoft, salesforce, socrata, wikimedia,
-        zendesk,
+        airtable, box_com, clickup, contentful, dataverse, dropbox, hubspot, intercom, linear,
+        mailchimp, monday, notion, salesforce, trello, zendesk, zoom,
     },
 };
 use super::{Meaning, Profile, code, json};
@@ -38,6 +44,14 @@ use super::{Meaning, Profile, code, json};
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
+
+/// The names that many services give to the fields of a quota. What the last
+/// one means is told by none of them.
+const X_RATE_LIMIT: [&str; 3] = [
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+];
 
 /// All profiles.
 pub fn all() -> Vec<Profile> {
@@ -49,14 +63,29 @@ pub fn all() -> Vec<Profile> {
         atlassian_dc(),
         aws(),
         azure_cosmos(),
+        azure_devops(),
         azure_openai(),
         azure_resource_manager(),
+        azure_storage(),
+        bigcommerce(),
         binance(),
+        box_com(),
+        bybit(),
+        clickup(),
         cloudflare(),
         cohere(),
+        coinbase(),
+        contentful(),
         crates_io(),
+        datadog(),
+        dataverse(),
+        deepl(),
+        deepseek(),
         discord(),
         docker_hub(),
+        dropbox(),
+        elevenlabs(),
+        etherscan(),
         etsy(),
         gemini(),
         github(),
@@ -66,32 +95,48 @@ pub fn all() -> Vec<Profile> {
         groq(),
         hubspot(),
         huggingface(),
+        intercom(),
         jira(),
         kraken(),
+        kucoin(),
+        linear(),
         linkedin(),
+        mailchimp(),
+        mapbox(),
         meta(),
         mistral(),
+        monday(),
         msgraph(),
+        musicbrainz(),
         notion(),
         okta(),
+        okx(),
         openai(),
         opendatasoft(),
         openrouter(),
+        plaid(),
         pypi(),
         reddit(),
         salesforce(),
         sendgrid(),
+        sentry(),
         shopify(),
         slack(),
         socrata(),
         spotify(),
+        strava(),
         stripe(),
         telegram(),
         together(),
+        trello(),
         twilio(),
+        vercel(),
         wikimedia(),
         x(),
+        xero(),
+        yelp(),
         zendesk(),
+        zoom(),
     ]
 }
 

@@ -52,6 +52,7 @@ pub fn telegram() -> Profile {
     Profile::new("telegram")
         .host("api.telegram.org")
         .code(json("/error_code"))
+        .rule(code(["429"]), RATE_LIMITED)
         .rule(status([429]), RATE_LIMITED)
         .wait(json("/parameters/retry_after"), Unit::Seconds)
 }
@@ -71,7 +72,7 @@ pub fn meta() -> Profile {
         ])
         .hosts(["graph-video.facebook.com", "graph.whatsapp.com"])
         .code(json("/error/code"))
-        .rule(code(["4"]), RATE_LIMITED.level(Level::ROOT))
+        .rule(code(["4", "341"]), RATE_LIMITED.level(Level::ROOT))
         .rule(code(["17"]), RATE_LIMITED.level(Level::Credential))
         // A page, a custom limit.
         .rule(code(["32", "613"]), RATE_LIMITED)
@@ -124,6 +125,8 @@ pub fn x() -> Profile {
             ]),
             Meaning::EXHAUSTED,
         )
+        // What a user may post in a day.
+        .rule(code(["185", "344"]), Meaning::EXHAUSTED.window(DAY))
         .rule(code(["TooManyConnections"]), Meaning::CONCURRENCY_LIMITED)
         .rule(status([429]), RATE_LIMITED)
         .rule(status([503]), Meaning::OVERLOADED)
@@ -162,4 +165,27 @@ pub fn linkedin() -> Profile {
         )
         .rule(status([429]), RATE_LIMITED)
         .request_id(header("x-li-uuid"))
+}
+
+/// `www.strava.com`: <https://developers.strava.com/docs/rate-limits/>. Two windows in
+/// one field: of a quarter of an hour, and of a day.
+pub fn strava() -> Profile {
+    let limit = || header("x-ratelimit-limit");
+    let usage = || header("x-ratelimit-usage");
+    Profile::new("strava")
+        .host("www.strava.com")
+        .code(json("/errors/*/code"))
+        .rule(status([429]), RATE_LIMITED)
+        .quota(
+            QuotaFields::new("quarter")
+                .limit(limit().until(","))
+                .used(usage().until(","))
+                .window(15 * MINUTE),
+        )
+        .quota(
+            QuotaFields::new("day")
+                .limit(limit().after(","))
+                .used(usage().after(","))
+                .window(DAY),
+        )
 }

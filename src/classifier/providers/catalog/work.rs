@@ -1,12 +1,10 @@
-//! Office, support and open data.
+//! Offices, customers and their support.
 
 use std::time::Duration;
 
-use super::{DAY, HOUR, MINUTE};
+use super::{DAY, HOUR, MINUTE, X_RATE_LIMIT};
 use crate::{
-    classifier::providers::{
-        Meaning, Profile, QuotaFields, code, header, json, status, text, value,
-    },
+    classifier::providers::{Meaning, Profile, QuotaFields, code, header, json, status, value},
     hint::Unit,
     verdict::Level,
 };
@@ -129,104 +127,215 @@ pub fn zendesk() -> Profile {
         .request_id(header("x-zendesk-request-id"))
 }
 
-/// The wikis of Wikimedia: errors stand in a field of a 200, with a
-/// `Retry-After` when a database lags.
-pub fn wikimedia() -> Profile {
-    Profile::new("wikimedia")
-        .hosts([
-            "*.wikipedia.org",
-            "*.wikimedia.org",
-            "*.wikidata.org",
-            "*.wiktionary.org",
-        ])
-        .hosts([
-            "*.wikisource.org",
-            "*.wikibooks.org",
-            "*.wikiquote.org",
-            "*.mediawiki.org",
-        ])
-        .code(header("mediawiki-api-error"))
+/// `*.dynamics.com`: <https://learn.microsoft.com/power-apps/developer/data-platform/api-limits>.
+/// Three limits of a user, each with a code: requests and time in five minutes,
+/// and requests at once.
+pub fn dataverse() -> Profile {
+    let rate = RATE_LIMITED.level(Level::Credential);
+    Profile::new("dataverse")
+        .host("*.dynamics.com")
         .code(json("/error/code"))
-        .code(json("/errors/*/code"))
-        .rule(code(["maxlag"]), Meaning::OVERLOADED)
-        .rule(code(["ratelimited"]), RATE_LIMITED)
-        .success_heads()
-        .rule(status([429]), RATE_LIMITED)
-        .request_id(header("x-request-id"))
-}
-
-/// The services behind api.data.gov: <https://api.data.gov/docs/rate-limits/>. An
-/// hour that rolls; the code stands in JSON, XML, CSV or HTML.
-pub fn api_data_gov() -> Profile {
-    Profile::new("api-data-gov")
-        .hosts([
-            "api.data.gov",
-            "*.api.data.gov",
-            "api.nasa.gov",
-            "api.gsa.gov",
-            "api.usa.gov",
-        ])
-        .hosts([
-            "developer.nrel.gov",
-            "developer.nlr.gov",
-            "api.nal.usda.gov",
-            "api.open.fec.gov",
-        ])
-        .hosts([
-            "api.congress.gov",
-            "api.govinfo.gov",
-            "api.regulations.gov",
-            "api.census.gov",
-        ])
-        .code(json("/error/code"))
-        .code(text().between("<code>", "</code>"))
-        .code(text().between("<h1>", "</h1>"))
-        .code(text().between("Error Code,Error Message\n", ","))
         .rule(
-            text().contains(["OVER_RATE_LIMIT"]),
-            RATE_LIMITED.level(Level::Credential),
+            code(["0x80072326"]),
+            Meaning::CONCURRENCY_LIMITED.level(Level::Credential),
         )
-        .rule(status([429]), RATE_LIMITED.level(Level::Credential))
+        .rule(code(["0x80072321", "0x80072322"]), rate.clone())
+        .rule(status([429]), rate)
+        .rule(status([503]), Meaning::OVERLOADED)
         .quota(
             QuotaFields::new("requests")
-                .limit(header("x-ratelimit-limit"))
-                .remaining(header("x-ratelimit-remaining"))
-                .window(HOUR),
+                .remaining(header("x-ms-ratelimit-burst-remaining-xrm-requests"))
+                .window(5 * MINUTE),
         )
+        .request_id(header("x-ms-service-request-id"))
 }
 
-/// The open-data portals of Opendatasoft, also under cities' own names. The
-/// reset stands in the body.
-pub fn opendatasoft() -> Profile {
-    let unit = || json("/limit_time_unit");
-    let limit = || code(["10002"]);
-    Profile::new("opendatasoft")
-        .host("*.opendatasoft.com")
-        .code(json("/errorcode"))
+/// `api.linear.app`: <https://linear.app/developers/rate-limiting>. GraphQL that
+/// refuses with a 400; resets are Unix times in milliseconds.
+pub fn linear() -> Profile {
+    let quota = |of: &'static str| {
+        let field = |part| header(format!("x-ratelimit-{of}-{part}"));
+        QuotaFields::new(of)
+            .limit(field("limit"))
+            .remaining(field("remaining"))
+            .reset(field("reset"), Unit::Unix)
+    };
+    Profile::new("linear")
+        .host("api.linear.app")
+        .code(json("/errors/*/extensions/code"))
+        .rule(code(["RATELIMITED"]), RATE_LIMITED)
+        .rule(status([429]), RATE_LIMITED)
+        .quota(quota("requests").window(HOUR))
+        .quota(quota("complexity").window(HOUR))
+        .quota(quota("endpoint-requests"))
+        .request_id(header("x-request-id"))
+        .success_bodies("/graphql")
+}
+
+/// `api.monday.com`: <https://developer.monday.com/api-reference/docs/rate-limits>.
+/// GraphQL, whose errors come under a 200 too, in two forms.
+pub fn monday() -> Profile {
+    let hold = |meaning: Meaning| meaning.level(Level::Credential);
+    Profile::new("monday")
+        .host("api.monday.com")
+        .code(json("/errors/*/extensions/code"))
+        .code(json("/error_code"))
         .rule(
-            limit().and(unit().is(["day"])),
+            code(["DAILY_LIMIT_EXCEEDED"]),
             Meaning::EXHAUSTED.window(DAY),
         )
         .rule(
-            limit().and(unit().is(["month"])),
-            Meaning::EXHAUSTED.window(30 * DAY),
+            code(["maxConcurrencyExceeded", "FIELD_LIMIT_EXCEEDED"]),
+            hold(Meaning::CONCURRENCY_LIMITED),
         )
-        .rule(limit().and(unit().is(["hour"])), RATE_LIMITED.window(HOUR))
         .rule(
-            limit().and(unit().is(["minute"])),
-            RATE_LIMITED.window(MINUTE),
+            code([
+                "COMPLEXITY_BUDGET_EXHAUSTED",
+                "ComplexityException",
+                "FIELD_MINUTE_RATE_LIMIT_EXCEEDED",
+                "RATE_LIMIT_EXCEEDED",
+                "rateLimitExceeded",
+            ]),
+            hold(RATE_LIMITED),
+        )
+        .rule(
+            code(["IP_RATE_LIMIT_EXCEEDED"]),
+            RATE_LIMITED.level(Level::ROOT),
         )
         .rule(status([429]), RATE_LIMITED)
-        .quota(
-            QuotaFields::new("calls")
-                .limit(json("/call_limit"))
-                .reset(json("/reset_time"), Unit::Timestamp),
-        )
+        .wait(json("/errors/*/extensions/retry_in_seconds"), Unit::Seconds)
+        .wait(json("/error_data/retry_in_seconds"), Unit::Seconds)
+        .request_id(json("/extensions/request_id"))
+        .request_id(json("/request_id"))
+        .success_bodies("")
 }
 
-/// The open-data portals of Socrata, under cities' own names: a bare 429.
-pub fn socrata() -> Profile {
-    Profile::new("socrata")
+/// `api.dropboxapi.com`: <https://developers.dropbox.com/error-handling-guide>. Two
+/// writers at one namespace are refused under the same status.
+pub fn dropbox() -> Profile {
+    Profile::new("dropbox")
+        .hosts(["*.dropboxapi.com"])
+        .code(json("/error/reason/.tag"))
+        .code(json("/error/.tag"))
+        .rule(
+            code(["too_many_write_operations"]),
+            Meaning::CONCURRENCY_LIMITED,
+        )
         .rule(status([429]), RATE_LIMITED)
-        .request_id(header("x-socrata-requestid"))
+        .rule(status([503]), Meaning::OVERLOADED)
+        .wait(json("/error/retry_after"), Unit::Seconds)
+        .request_id(header("x-dropbox-request-id"))
+}
+
+/// `api.box.com`: <https://developer.box.com/guides/api-calls/permissions-and-errors/rate-limits/>.
+pub fn box_com() -> Profile {
+    Profile::new("box")
+        .hosts(["api.box.com", "upload.box.com", "dl.boxcloud.com"])
+        .code(json("/code"))
+        .rule(status([429]), RATE_LIMITED.level(Level::Credential))
+        .rule(status([503]), Meaning::OVERLOADED)
+        .request_id(json("/request_id"))
+        .request_id(header("box-request-id"))
+}
+
+/// `api.zoom.us`: <https://developers.zoom.us/docs/api/rate-limits/>. A day's limit
+/// is named by a field, and its `Retry-After` is an instant.
+pub fn zoom() -> Profile {
+    Profile::new("zoom")
+        .host("api.zoom.us")
+        .code(json("/code"))
+        .rule(
+            status([429]).and(header("x-ratelimit-type").contains(["daily"])),
+            Meaning::EXHAUSTED.window(DAY),
+        )
+        .rule(
+            status([429]).and(json("/message").contains(["concurrent requests"])),
+            Meaning::CONCURRENCY_LIMITED,
+        )
+        .rule(status([429]), RATE_LIMITED.level(Level::Credential))
+        .wait(header("retry-after"), Unit::Timestamp)
+        .quota(
+            QuotaFields::new("requests")
+                .limit(header("x-ratelimit-limit"))
+                .remaining(header("x-ratelimit-remaining")),
+        )
+        .request_id(header("x-zm-trackingid"))
+}
+
+/// `api.intercom.io`:
+/// <https://developers.intercom.com/docs/references/rest-api/errors/rate-limiting>.
+pub fn intercom() -> Profile {
+    Profile::new("intercom")
+        .hosts(["api.intercom.io", "*.intercom.io"])
+        .code(json("/errors/*/code"))
+        .rule(status([429]), RATE_LIMITED)
+        .quota(QuotaFields::headers("requests", X_RATE_LIMIT, Unit::Unix))
+        .request_id(json("/request_id"))
+        .request_id(header("x-request-id"))
+}
+
+/// `*.api.mailchimp.com`: ten connections at once, and no other limit
+/// (<https://mailchimp.com/developer/marketing/docs/fundamentals/#throttling>).
+pub fn mailchimp() -> Profile {
+    Profile::new("mailchimp")
+        .host("*.api.mailchimp.com")
+        .code(json("/title"))
+        .rule(
+            status([429]),
+            Meaning::CONCURRENCY_LIMITED.level(Level::Credential),
+        )
+        .request_id(json("/instance"))
+}
+
+/// `api.contentful.com`:
+/// <https://www.contentful.com/developers/docs/references/content-management-api/#/introduction/api-rate-limits>.
+/// The field tells how many seconds are left of the window that is over.
+pub fn contentful() -> Profile {
+    let quota = |window: &'static str, span| {
+        let field = |part| header(format!("x-contentful-ratelimit-{window}-{part}"));
+        QuotaFields::new(window)
+            .limit(field("limit"))
+            .remaining(field("remaining"))
+            .window(span)
+    };
+    Profile::new("contentful")
+        .hosts(["*.contentful.com"])
+        .code(json("/sys/id"))
+        .rule(status([429]), RATE_LIMITED)
+        .wait(header("x-contentful-ratelimit-reset"), Unit::Seconds)
+        .quota(quota("second", Duration::from_secs(1)))
+        .quota(quota("hour", HOUR))
+        .request_id(header("x-contentful-request-id"))
+        .request_id(json("/requestId"))
+}
+
+/// `api.trello.com`: <https://developer.atlassian.com/cloud/trello/guides/rest-api/rate-limits/>.
+/// Ten seconds for a key, and for each token of it.
+pub fn trello() -> Profile {
+    let quota = |of| {
+        let field = |part| header(format!("x-rate-limit-api-{of}-{part}"));
+        QuotaFields::new(of)
+            .limit(field("max"))
+            .remaining(field("remaining"))
+            .window_in(field("interval-ms"), Unit::Millis)
+    };
+    Profile::new("trello")
+        .host("api.trello.com")
+        .code(json("/error"))
+        .rule(
+            code(["API_KEY_LIMIT_EXCEEDED"]),
+            RATE_LIMITED.level(Level::ROOT),
+        )
+        .rule(status([429]), RATE_LIMITED.level(Level::Credential))
+        .quota(quota("token"))
+        .quota(quota("key"))
+}
+
+/// `api.clickup.com`: <https://developer.clickup.com/docs/rate-limits>.
+pub fn clickup() -> Profile {
+    Profile::new("clickup")
+        .host("api.clickup.com")
+        .code(json("/ECODE"))
+        .rule(status([429]), RATE_LIMITED.level(Level::Credential))
+        .quota(QuotaFields::headers("requests", X_RATE_LIMIT, Unit::Unix))
 }
