@@ -3,7 +3,7 @@
 use super::{ledger::Episode, price::Price};
 
 /// How far below the lowest refused rate the law rests.
-pub(super) const MARGIN: f64 = 0.01;
+pub(super) const MARGIN: f64 = 0.005;
 
 /// Where the rate begins within a bracket, from 0 to 1, in logarithms.
 const MIDDLE: f64 = 0.5;

@@ -1,5 +1,7 @@
 //! The law at work: events in, a rate out.
 
+use std::time::Duration;
+
 use super::{
     bracket::Bracket,
     busy::Busy,
@@ -8,7 +10,7 @@ use super::{
 };
 use crate::{
     law::{Attempt, Ended, Law, Rate},
-    time::Instant,
+    time::{Instant, seconds},
     verdict::ThrottleKind,
 };
 
@@ -126,6 +128,15 @@ impl Law for Learner {
 
     fn rate(&mut self, _: Instant) -> Rate {
         self.rate
+    }
+
+    fn least_wait(&mut self, _: Instant, attempts: f64) -> Duration {
+        let secs = attempts / self.rate.get();
+        match self.state {
+            // n = r · (exp(g · t) − 1) / g
+            State::Growing { by, .. } => seconds((by * secs).ln_1p() / by),
+            State::Within(_) => seconds(secs),
+        }
     }
 }
 

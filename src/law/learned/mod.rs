@@ -32,9 +32,9 @@
 //! # The rate
 //!
 //! ```text
-//! within the bracket:     r = low^(1 − x) · high^x,  at most high / (1 + 1 %)
+//! within the bracket:     r = low^(1 − x) · high^x,  at most high / (1 + ½ %)
 //!                         x climbs from ½ to 1 in the time R
-//! rested for the time H:  r = high · (1 − 1 % + s · seconds),   s = min(0.1 %, 2 % / W)
+//! rested for the time H:  r = high · (1 − ½ % + s · seconds),   s = min(0.1 %, 1 % / W)
 //! ```
 //!
 //! The second line asks whether the quota has grown. A refusal says no, and the
@@ -52,7 +52,7 @@
 //!
 //! ```text
 //! R = patience · c / (0.04 % · r),  at least two of the last cycles
-//! H = patience · p / 0.5 %,         at least R
+//! H = patience · p / 0.35 %,        at least R
 //! ```
 //!
 //! so that refusals stay below 0.1 % of the sends, and pauses below 1 % of the
@@ -118,11 +118,11 @@
 //!
 //! | constant | where it comes from |
 //! | --- | --- |
-//! | 1 % below `high` | the price of resting: less than it cannot be told from *q* within a few hundred requests |
-//! | 0.04 %, 0.5 % | a third of what refusals and pauses may cost |
+//! | ½ % below `high` | the price of resting: less than it cannot be told from *q* within a few hundred requests |
+//! | 0.04 %, 0.35 % | little more than a third of what refusals and pauses may cost: 0.1 % of the sends, 1 % of the time |
 //! | 0.1 %/s | a bucket of one second is overdrawn by 1 % when it refuses |
 //! | 2 %/s, 30 % a window | a doubling takes 35 s, or three windows |
-//! | 2 % a window | the margin below `high` and as much above it, in the time a window needs to tell |
+//! | 1 % a window | the margin below `high` and as much above it, in the time a window needs to tell |
 //! | 10/s, 10 %/s at the start | one or two are in flight when the first is refused; 50/s is reached in 16 s |
 //! | x = ½, 0.15 | halves the bracket, in logarithms; the latter only where `low` is likely the truth |
 //! | one cycle weighs 0.3 | an average over the last few episodes, for what they cost |

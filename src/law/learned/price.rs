@@ -9,7 +9,7 @@ use super::{
 const REFUSALS: f64 = 0.0004;
 
 /// Pauses that are planned for, as a share of the time.
-const PAUSES: f64 = 0.005;
+const PAUSES: f64 = 0.0035;
 
 /// The shortest time between two episodes, in seconds, for the patient.
 const SHORTEST: f64 = 10.0;
