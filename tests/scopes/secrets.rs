@@ -100,43 +100,8 @@ fn processes_agree_on_a_digest_only_if_they_share_its_key() {
 #[cfg(feature = "tracing")]
 #[tokio::test(start_paused = true)]
 async fn events_tell_the_scope_and_no_secret() {
-    use std::{
-        fmt,
-        sync::{Arc, Mutex},
-    };
-
-    use tracing::{
-        Event, Metadata, Subscriber,
-        field::{Field, Visit},
-        span,
-    };
-
-    /// Writes all events down.
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<String>>);
-    impl Visit for Log {
-        fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-            *self.0.lock().unwrap() += &format!("{field}={value:?} ");
-        }
-    }
-    impl Subscriber for Log {
-        fn enabled(&self, _: &Metadata<'_>) -> bool {
-            true
-        }
-        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-            span::Id::from_u64(1)
-        }
-        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-        fn event(&self, event: &Event<'_>) {
-            event.record(&mut self.clone());
-        }
-        fn enter(&self, _: &span::Id) {}
-        fn exit(&self, _: &span::Id) {}
-    }
-
     let log = Log::default();
-    let _guard = tracing::subscriber::set_default(log.clone());
+    let _guard = log.listen();
     let server = Server::new(ms(10), |send| match send.nth {
         0 => refusal(2),
         1 => refusal("soon"),
@@ -148,7 +113,7 @@ async fn events_tell_the_scope_and_no_secret() {
     layer.scopes().get(key.clone()).report(&Verdict::throttled(
         tower_retry_after::verdict::ThrottleKind::Unknown,
     ));
-    let log = log.0.lock().unwrap().clone();
+    let log = log.text();
     assert!(log.contains("scope paused"), "{log}");
     assert!(log.contains(&key.to_string()), "{log}");
     assert_hidden(log);

@@ -164,3 +164,23 @@ async fn what_was_served_in_a_minute_tells_which_rate_to_set_by_hand() {
     sleep(secs(1)).await;
     assert_eq!(told(), (Some(40), Some(0.8 * 40.0 / 60.0)));
 }
+
+#[cfg(feature = "tracing")]
+#[tokio::test(start_paused = true)]
+async fn it_is_told_when_somebody_else_uses_the_quota() {
+    // One refusal in fifty is too many for a law that has settled.
+    for (every, told) in [(50, true), (200, false)] {
+        let log = Log::default();
+        let _guard = log.listen();
+        let server = Server::new(ms(10), move |send| match (send.nth + 1) % every {
+            0 => refusal(1),
+            _ => ok(),
+        });
+        let (client, _) = client_of(&server, fast());
+        while server.now() < secs(3600) {
+            let _ = client.clone().oneshot(get(A)).await.unwrap();
+            sleep(ms(500)).await;
+        }
+        assert_eq!(log.text().contains("another consumer"), told);
+    }
+}

@@ -3,6 +3,8 @@
 #![allow(dead_code, unused_imports, reason = "each test uses a part of it")]
 
 mod answer;
+#[cfg(feature = "tracing")]
+mod log;
 mod server;
 
 use std::{future::Future, time::Duration};
@@ -16,6 +18,8 @@ use tower_retry_after::{
     Error, Fixed, Head, Outcome, Policy, RetryAfter, RetryAfterLayer, ScopeKey, body::ResponseBody,
 };
 
+#[cfg(feature = "tracing")]
+pub(crate) use self::log::Log;
 pub(crate) use self::{
     answer::{
         After, Answer, AnswerBody, bare_refusal, broken_off, endless, failed, never, ok, refusal,

@@ -52,7 +52,11 @@ impl Bracket {
     }
 
     /// What the server announced, taken at its word.
-    pub(super) const fn announced(quota: f64) -> Self {
+    ///
+    /// Twice the margin below it: who comes close spends the last one of a
+    /// window now and then, and pauses for that.
+    pub(super) fn announced(quota: f64) -> Self {
+        let quota = quota / (1.0 + MARGIN);
         Self {
             low: quota,
             high: quota,

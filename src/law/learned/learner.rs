@@ -191,7 +191,12 @@ impl Learner {
             // It was spent already.
             Exhaustion::Same => {}
             // Nothing is known of what came before: this only opens the account.
-            Exhaustion::First => self.grow(now, (rate / 2.0).max(1.0).min(rate), START),
+            // It disproves no quota that was announced, for nobody held it yet.
+            Exhaustion::First => {
+                if let State::Growing { .. } = self.state {
+                    self.grow(now, (rate / 2.0).max(1.0).min(rate), START);
+                }
+            }
             Exhaustion::Next(low) => {
                 self.price.episode();
                 let before = match self.state {

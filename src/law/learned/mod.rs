@@ -86,8 +86,8 @@
 //!
 //! # Quotas that the server announces
 //!
-//! A new figure is taken for the bracket, both bounds of it, and held without
-//! questions: who announces a quota would announce a larger one. A refusal
+//! A new figure, less ½ %, is taken for the bracket, both bounds of it, and held
+//! without questions: who announces a quota would announce a larger one. A refusal
 //! disproves it, and from then on it counts no more than any other bracket.
 //!
 //! # Servers that answer to load

@@ -271,6 +271,15 @@ fn an_announced_quota_is_held_until_it_is_disproved() {
     assert!(world.rate() < 5.2, "{}", world.rate());
 }
 
+#[test]
+fn the_herd_before_it_disproves_no_announced_quota() {
+    let mut law = Learned::new().build(at(1.0), Rate::per_second(100.0));
+    law.on_quota(at(1.0), Rate::per_second(10.0));
+    law.on_attempt(&attempt(at(1.0), refused(Some(1.0))));
+    let rate = law.rate(at(1.0)).get();
+    assert!((9.8..10.0).contains(&rate), "{rate}");
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Attempt(Ended, bool, bool),
