@@ -30,7 +30,7 @@ async fn events(
     answer: impl Fn() -> Answer + Sync + std::marker::Send + 'static,
 ) -> (String, Reply) {
     let log = Log::default();
-    let _guard = tracing::subscriber::set_default(log.clone());
+    let _guard = log.listen();
     let server = Server::new(ms(1), move |_| answer());
     let client: Client = tower::Layer::layer(&layer(), server);
     let reply = send(&client, get(uri)).await.unwrap();

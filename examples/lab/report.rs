@@ -20,10 +20,11 @@ pub(crate) struct Report {
     pub(crate) rejected_total: f64,
     pub(crate) converged_s: Option<f64>,
     pub(crate) early: u64,
-    pub wait_p50_s: Option<f64>,
-    pub wait_p99_s: Option<f64>,
-    pub oracle_p50_s: Option<f64>,
-    pub oracle_p99_s: Option<f64>,
+    pub(crate) wait_p50_s: Option<f64>,
+    pub(crate) wait_p99_s: Option<f64>,
+    /// Only in the table.
+    #[serde(skip)]
+    pub(crate) oracle_p99_s: Option<f64>,
     pub(crate) fairness_callers: Option<f64>,
     pub(crate) fairness_replicas: Option<f64>,
 }
@@ -53,7 +54,6 @@ impl Report {
             fairness_replicas: replicas,
             wait_p50_s: run.percentile(0.5),
             wait_p99_s: run.percentile(0.99),
-            oracle_p50_s: oracle.percentile(0.5),
             oracle_p99_s: oracle.percentile(0.99),
         }
     }

@@ -16,15 +16,12 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 use tower::{Layer, Service, ServiceExt, service_fn};
-use tower_retry_after::{
-    Policy, RetryAfterLayer, ScopeHandle, ScopeKey, Verdict, body::ResponseBody, classify_fn,
-    verdict::ThrottleKind,
-};
+use tower_retry_after::{Policy, RetryAfterLayer, ScopeHandle, ScopeKey, body::ResponseBody};
 
 use crate::{
     demand::{Arrivals, Path},
     laws::Rival,
-    scenario::{Demand, Fields, Hint, Model, Scenario},
+    scenario::{Demand, Fields, Hint, Scenario},
     server::{Answer, Server},
     tally::Tally,
 };
@@ -206,14 +203,6 @@ fn start(lab: &Rc<Lab>, replica: usize, law: Rival, seed: u64) {
     let layer = RetryAfterLayer::new()
         .policy(law.choose(policy, lab.scenario.quota(0.0)))
         .scope_fn(|_| Some(ScopeKey::new(SCOPE)));
-    // A server that counts what is in flight says so.
-    let layer = match lab.scenario.model {
-        Model::Concurrency => layer.classifier(classify_fn(|head| {
-            let refused = head.status == StatusCode::TOO_MANY_REQUESTS;
-            refused.then(|| Verdict::throttled(ThrottleKind::ConcurrencyLimited))
-        })),
-        _ => layer,
-    };
     let gate = layer.scopes().get(ScopeKey::new(SCOPE));
     spawn_local(watch(Rc::clone(lab), gate.clone()));
 

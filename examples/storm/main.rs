@@ -100,6 +100,7 @@ async fn storm(way: Way, args: &Args) -> Result<Run, BoxError> {
     Ok(Run {
         way,
         total: load.calls,
+        quota: args.quota,
         seconds: started.elapsed().as_secs_f64(),
         calls,
         arrivals: server.arrivals(),

@@ -14,11 +14,13 @@ struct Figure {
 }
 
 #[rustfmt::skip]
-const FIGURES: [Figure; 8] = [
+const FIGURES: [Figure; 10] = [
     Figure { name: "calls", decimals: 0, of: |run| run.total as f64 },
     Figure { name: "attempts", decimals: 0, of: |run| run.arrivals.len() as f64 },
     Figure { name: "429s", decimals: 0, of: |run| run.refused() as f64 },
     Figure { name: "429s per success", decimals: 3, of: |run| run.refused() as f64 / run.served() as f64 },
+    Figure { name: "429s after 5 s, %", decimals: 2, of: Run::refused_since },
+    Figure { name: "quota unused after 5 s, %", decimals: 2, of: Run::unused },
     Figure { name: "seconds", decimals: 1, of: |run| run.seconds },
     Figure { name: "median latency, s", decimals: 2, of: |run| run.latency(0.5) },
     Figure { name: "99th percentile, s", decimals: 2, of: |run| run.latency(0.99) },

@@ -20,7 +20,10 @@ use std::{fmt, time::Duration};
 
 pub use self::{aimd::Aimd, fixed::Fixed, learned::Learned};
 pub(crate) use self::{bucket::Bucket, concurrency::Concurrency};
-use crate::{time::Instant, verdict::ThrottleKind};
+use crate::{
+    time::{Instant, seconds},
+    verdict::ThrottleKind,
+};
 
 /// Requests per second: finite and at least a millionth, by construction.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -96,6 +99,14 @@ pub trait Law: fmt::Debug + Send {
 
     /// The rate to hold at `now`.
     fn rate(&mut self, now: Instant) -> Rate;
+
+    /// How long it takes at least, from `now` on, to let `attempts` go.
+    ///
+    /// Who would have to wait for too long is refused. By default as long as at
+    /// the rate of `now`; a law that expects to grow knows better.
+    fn least_wait(&mut self, now: Instant, attempts: f64) -> Duration {
+        seconds(attempts / self.rate(now).get())
+    }
 
     /// How many attempts may be in flight at `now`. No limit by default.
     ///

@@ -242,7 +242,7 @@ impl Pace {
         let rate = self.rate(now);
         #[allow(clippy::cast_precision_loss, reason = "an estimate")]
         let over = ahead as f64 + 1.0 - Bucket::depth(rate);
-        crate::time::seconds(over / rate.get())
+        self.guarded(now, |law| law.least_wait(now, over.max(0.0)))
     }
 }
 

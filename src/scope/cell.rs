@@ -147,9 +147,9 @@ impl Tree {
         let Some(node) = self.nodes.get(scope.node) else {
             return;
         };
-        let served = total.saturating_sub(node.throttled);
+        let (known, served) = (node.known, total.saturating_sub(node.throttled));
         let rate = rate
-            .or(node.known)
+            .or(known)
             .unwrap_or_else(|| node.meter.rate(now, served));
         if let Some(awake) = self.wake(scope, now)
             && awake.pace.is_none()
@@ -158,7 +158,11 @@ impl Tree {
                 0 => Bucket::full(now),
                 _ => Bucket::empty(now),
             };
-            awake.pace = Some(Pace::new(config.as_ref(), now, rate, bucket));
+            let mut pace = Pace::new(config.as_ref(), now, rate, bucket);
+            if let Some(quota) = known {
+                pace.on_quota(now, quota);
+            }
+            awake.pace = Some(pace);
         }
     }
 

@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use super::queue::NAMED;
 use crate::{
-    law::{Aimd, LawConfig, Rate},
+    law::{LawConfig, Learned, Rate},
     trust::Bounds,
 };
 
@@ -16,7 +16,7 @@ use crate::{
 /// | --- | --- |
 /// | [`min_pause`](Self::min_pause) | 1 s |
 /// | [`max_pause`](Self::max_pause) | 60 s |
-/// | [`law`](Self::law) | [`Aimd::measured`], dormant until the first throttle |
+/// | [`law`](Self::law) | [`Learned::new`], dormant until the first throttle |
 /// | [`max_in_flight`](Self::max_in_flight) | no limit |
 /// | [`max_waiters`](Self::max_waiters) | 10 000 a scope |
 /// | [`max_scopes`](Self::max_scopes) | 10 000 |
@@ -40,7 +40,7 @@ impl Default for Policy {
         Self {
             min_pause: Duration::from_secs(1),
             max_pause: Duration::from_secs(60),
-            law: Arc::new(Aimd::measured()),
+            law: Arc::new(Learned::new()),
             max_in_flight: None,
             max_waiters: 10_000,
             max_scopes: 10_000,
@@ -77,7 +77,7 @@ impl Policy {
         self
     }
 
-    /// Sets the control law. Defaults to [`Aimd::measured`].
+    /// Sets the control law. Defaults to [`Learned::new`].
     #[must_use]
     pub fn law(mut self, law: impl LawConfig) -> Self {
         self.law = Arc::new(law);

@@ -1,6 +1,6 @@
 //! Throttles: how one refusal closes a gate, and what it means for its call.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     Scope,
@@ -84,6 +84,16 @@ impl Tree {
             }
             let wait = asked.unwrap_or_default().max(awake.gate.backoff(policy));
             let not_before = now + wait;
+            if first && !stale && awake.gate.closed_until().is_none() {
+                node.epoch = scope.root.word.next_epoch();
+                close(awake, now, doubtful(now), policy);
+                after.changed(level);
+                *told = Some(Told {
+                    scope: Arc::clone(level),
+                    wait: Duration::ZERO,
+                    decision: None,
+                });
+            }
             return Throttled {
                 epoch: call.before,
                 stale,
@@ -191,5 +201,19 @@ impl Tree {
             stale,
             not_before: Instant::ZERO,
         }
+    }
+}
+
+/// A pause for as long as it is not known whom a refusal meant.
+///
+/// A call may also be refused twice by chance. Another tells: it goes at once
+/// and alone, and all others when it has been accepted.
+const fn doubtful(now: Instant) -> Asked {
+    Asked {
+        until: now,
+        cause: Cause::Throttled,
+        ban: false,
+        probe: true,
+        early: Some(now),
     }
 }

@@ -33,8 +33,36 @@ async fn one_poisoned_call_closes_the_scope_once() {
     let own = server.of(|send| send.path == "/poison");
     assert!(gaps(&own).iter().all(|gap| *gap >= ms(2_010)), "{own:?}");
     assert_eq!(told.waited, own[3] - ms(30));
+    // Nobody else waits for what it was told.
     let snapshot = layer.scopes().get(scope_of(POISON)).snapshot();
-    assert_eq!(snapshot.paused_for, None);
+    assert_eq!(snapshot.paused_for.unwrap_or_default(), secs(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_refused_twice_by_chance_lets_one_other_through() {
+    // The second time it is the server that is spent, for five seconds.
+    let server = Server::new(ms(10), |send| match send.nth {
+        0 => refusal(1),
+        2 | 3 => refusal(5),
+        _ => ok(),
+    });
+    let (client, _) = client_of(&server, fast());
+    let twice = send(&client, get(POISON));
+    sleep(ms(20)).await;
+    let others = client.clone();
+    let others = tokio::spawn(async move {
+        loop {
+            assert_eq!(status_of(&others.clone().oneshot(get(A)).await), 200);
+            sleep(ms(40)).await;
+        }
+    });
+    assert_eq!(status_of(&reply(twice).await), 200);
+    others.abort();
+    let sends = server.sends();
+    assert_eq!((&*sends[2].path, &*sends[3].path), ("/poison", "/"));
+    let told = sends[2].at + ms(10);
+    let early = sends.iter().skip(3).filter(|send| send.at < told + secs(5));
+    assert_eq!(early.count(), 1, "{sends:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,9 @@
 //! The rate is held just under the quota.
 
-use std::time::Duration;
+use std::{sync::Mutex, time::Duration};
 
 use tower::ServiceExt as _;
-use tower_retry_after::Aimd;
+use tower_retry_after::{Aimd, Fixed, Learned};
 
 use crate::support::*;
 
@@ -65,4 +65,84 @@ async fn a_host_that_never_refuses_is_never_slowed() {
     assert_eq!(statuses(send_all(5000, &client, A)).await, [200; 5000]);
     assert!(server.times().iter().all(|at| at.is_zero()));
     assert_eq!(layer.scopes().get(scope_of(A)).snapshot().rate, None);
+}
+
+/// Ten requests for each ten seconds of the clock, told with every answer.
+fn ten_in_ten_seconds() -> impl Fn(&Send) -> Answer {
+    let counted = Mutex::new((0, 0));
+    move |send| {
+        let mut counted = counted.lock().unwrap();
+        let window = send.at.as_secs() / 10;
+        let before = if counted.0 == window { counted.1 } else { 0 };
+        *counted = (window, before + 1);
+        let reset = (window + 1) * 10 - send.at.as_secs();
+        let answer = if before < 10 { ok() } else { refusal(reset) };
+        let left = 10 - counted.1.min(10);
+        answer
+            .header("ratelimit", &format!(r#""a";r={left};t={reset}"#))
+            .header("ratelimit-policy", r#""a";q=10;w=10"#)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_that_is_told_is_paused_for_before_the_first_refusal() {
+    let server = Server::new(ms(10), ten_in_ten_seconds());
+    let (client, layer) = client_of(&server, policy());
+    for _ in 0..30 {
+        let reply = client.clone().oneshot(get(A)).await;
+        assert_eq!(status_of(&reply), 200);
+    }
+    let snapshot = layer.scopes().get(scope_of(A)).snapshot();
+    assert_eq!((snapshot.sent, snapshot.throttled), (30, 0));
+    // As long as much remains, a burst is what the quota is for.
+    assert!(server.times()[7] < secs(1), "{:?}", server.times());
+    assert!(server.now() < secs(33), "{:?}", server.now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_remains_grants_no_more_than_the_law() {
+    let server = Server::new(ms(10), |_| {
+        ok().header("ratelimit", r#""a";r=1000;t=10"#)
+            .header("ratelimit-policy", r#""a";q=1000;w=10"#)
+    });
+    let (client, _) = client_of(&server, policy().law(Fixed::per_second(2.0)));
+    assert_eq!(statuses(send_all(11, &client, A)).await, [200; 11]);
+    assert!(server.now() >= secs(5), "{:?}", server.now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_callers_of_a_quiet_scope_are_let_go_within_seconds() {
+    let server = Server::new(ms(10), |send| match send.nth {
+        0 => refusal(2),
+        _ => ok(),
+    });
+    let (client, _) = client_of(&server, policy());
+    let mut calls = send_all(1, &client, A);
+    sleep(ms(20)).await;
+    calls.extend(send_all(10, &client, A));
+    assert_eq!(statuses(calls).await, [200; 11]);
+    assert!(server.now() < secs(4), "{:?}", server.now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_start_floods_nobody_and_grows() {
+    let server = Server::new(ms(10), |_| ok());
+    let (client, layer) = client_of(&server, policy().law(Learned::slow_start()));
+    let calls = send_all(200, &client, A);
+    sleep(secs(5)).await;
+    assert!(server.count() <= 9, "{} in five seconds", server.count());
+    assert_eq!(statuses(calls).await, [200; 200]);
+    assert!(server.now() < secs(40), "{:?}", server.now());
+    // And again, as after an incident.
+    layer.scopes().get(scope_of(A)).set_rate(1.0);
+    let (began, count) = (server.now(), server.count());
+    let calls = send_all(100, &client, A);
+    sleep(secs(5)).await;
+    assert!(
+        server.count() - count <= 9,
+        "{} more",
+        server.count() - count
+    );
+    assert_eq!(statuses(calls).await, [200; 100]);
+    assert!(server.now() - began < secs(30), "{:?}", server.now());
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tower::{Layer as _, ServiceExt as _};
 use tower_retry_after::{
-    Reason, RetryAfterLayer, ScopeKey,
+    Aimd, Reason, RetryAfterLayer, ScopeKey,
     verdict::{Exhausted, Hint, Throttle, ThrottleKind},
 };
 
@@ -93,7 +93,8 @@ async fn resuming_a_child_does_not_lift_the_pause_of_its_parent() {
 #[tokio::test(start_paused = true)]
 async fn a_rate_set_by_hand_is_held_from_then_on() {
     let server = Server::new(ms(10), |_| ok());
-    let (client, layer) = client_of(&server, policy());
+    // A law that does not grow beyond what it is told.
+    let (client, layer) = client_of(&server, policy().law(Aimd::measured()));
     let handle = layer.scopes().get(scope_of(A));
     assert_eq!(statuses(send_all(50, &client, A)).await, [200; 50]);
     assert_eq!(server.times(), [Duration::ZERO; 50], "it is dormant");

@@ -104,7 +104,7 @@ fn processes_agree_on_a_digest_only_if_they_share_its_key() {
 #[tokio::test(start_paused = true)]
 async fn events_tell_the_scope_and_no_secret() {
     let log = Log::default();
-    let _guard = tracing::subscriber::set_default(log.clone());
+    let _guard = log.listen();
     let server = Server::new(ms(10), |send| match send.nth {
         0 => refusal(2),
         1 => refusal("soon"),

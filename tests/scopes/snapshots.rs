@@ -142,3 +142,45 @@ async fn a_queue_that_is_full_takes_nobody_more() {
     assert_eq!(error.retry_after(), Some(secs(5)));
     assert_eq!(statuses(calls).await, [200; 5]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_served_in_a_minute_tells_which_rate_to_set_by_hand() {
+    let server = Server::new(ms(10), |send| match send.nth {
+        40 => refusal(20),
+        _ => ok(),
+    });
+    let (client, layer) = client_of(&server, policy());
+    let handle = layer.scopes().get(scope_of(A));
+    for _ in 0..40 {
+        let _ = client.clone().oneshot(get(A)).await.unwrap();
+        sleep(secs(1)).await;
+    }
+    let told = || {
+        let snapshot = handle.snapshot();
+        (snapshot.observed_ceiling, snapshot.suggested_rate)
+    };
+    assert_eq!(told(), (None, None), "nothing was refused");
+    let _refused = send(&client, get(A));
+    sleep(secs(1)).await;
+    assert_eq!(told(), (Some(40), Some(0.8 * 40.0 / 60.0)));
+}
+
+#[cfg(feature = "tracing")]
+#[tokio::test(start_paused = true)]
+async fn it_is_told_when_somebody_else_uses_the_quota() {
+    // One refusal in fifty is too many for a law that has settled.
+    for (every, told) in [(50, true), (200, false)] {
+        let log = Log::default();
+        let _guard = log.listen();
+        let server = Server::new(ms(10), move |send| match (send.nth + 1) % every {
+            0 => refusal(1),
+            _ => ok(),
+        });
+        let (client, _) = client_of(&server, fast());
+        while server.now() < secs(3600) {
+            let _ = client.clone().oneshot(get(A)).await.unwrap();
+            sleep(ms(500)).await;
+        }
+        assert_eq!(log.text().contains("another consumer"), told);
+    }
+}

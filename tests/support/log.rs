@@ -9,13 +9,19 @@ use tracing::{
     Event, Metadata, Subscriber,
     field::{Field, Visit},
     span,
+    subscriber::{DefaultGuard, set_default},
 };
 
-/// Writes all events down, as `name=value` in their order.
+/// Writes all events of a thread down, as `name=value` in their order.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<String>>);
 
 impl Log {
+    /// Listens until the guard is dropped.
+    pub(crate) fn listen(&self) -> DefaultGuard {
+        set_default(self.clone())
+    }
+
     pub(crate) fn text(&self) -> String {
         self.0.lock().unwrap().clone()
     }

@@ -3,10 +3,7 @@
 use super::{ledger::Episode, price::Price};
 
 /// How far below the lowest refused rate the law rests.
-const MARGIN: f64 = 0.01;
-
-/// How fast the rate rises to ask whether the quota has grown, per second.
-const SLOPE: f64 = 0.001;
+pub(super) const MARGIN: f64 = 0.005;
 
 /// Where the rate begins within a bracket, from 0 to 1, in logarithms.
 const MIDDLE: f64 = 0.5;
@@ -55,7 +52,11 @@ impl Bracket {
     }
 
     /// What the server announced, taken at its word.
-    pub(super) const fn announced(quota: f64) -> Self {
+    ///
+    /// Twice the margin below it: who comes close spends the last one of a
+    /// window now and then, and pauses for that.
+    pub(super) fn announced(quota: f64) -> Self {
+        let quota = quota / (1.0 + MARGIN);
         Self {
             low: quota,
             high: quota,
@@ -92,7 +93,7 @@ impl Bracket {
     fn question(&self, calm: f64, price: &Price) -> f64 {
         let late = calm - price.hold(self.high).max(self.ramp(price));
         if late > 0.0 && !self.announced {
-            self.high * (1.0 - MARGIN + SLOPE * late)
+            self.high * (1.0 - MARGIN + price.slope() * late)
         } else {
             0.0
         }

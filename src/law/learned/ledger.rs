@@ -17,6 +17,9 @@ pub(super) struct Ledger {
     /// Nothing was accepted since the last exhaustion: a throttle would be the
     /// same one.
     spent: bool,
+    /// There was an exhaustion since the gate last opened.
+    closing: bool,
+    again: bool,
     paused: Option<Instant>,
 }
 
@@ -39,6 +42,8 @@ pub(super) struct Cycle {
     /// Its length, and its pause's, in seconds.
     pub(super) length: f64,
     pub(super) paused: f64,
+    /// What was sent in its pause was refused again.
+    pub(super) again: bool,
 }
 
 /// One exhaustion and what is known of it.
@@ -82,6 +87,8 @@ impl Ledger {
             opened: now,
             since_opened: 0.0,
             spent: false,
+            closing: false,
+            again: false,
             paused: None,
         }
     }
@@ -94,18 +101,21 @@ impl Ledger {
     }
 
     pub(super) fn accepted(&mut self, stale: bool) {
-        self.since_exhausted += 1.0;
         self.since_opened += 1.0;
+        // A stale one may have been served before the exhaustion.
         if !stale {
+            self.since_exhausted += 1.0;
             self.spent = false;
         }
     }
 
     /// What was refilled per second since the last exhaustion, at least.
-    pub(super) fn low(&self, now: Instant) -> f64 {
+    ///
+    /// Who counts in windows of `window` seconds refills all of one at once.
+    pub(super) fn low(&self, now: Instant, window: f64) -> f64 {
         // The first may have been there in part.
         let refilled = self.since_exhausted - 1.0;
-        let time = self.exhausted.map_or(0.0, |at| now.secs_since(at));
+        let time = self.exhausted.map_or(0.0, |at| now.secs_since(at)) + window;
         if refilled > 0.0 && time > 0.0 {
             refilled / time
         } else {
@@ -114,10 +124,12 @@ impl Ledger {
     }
 
     pub(super) fn exhausted(&mut self, now: Instant) -> Exhaustion {
+        self.closing = true;
         if self.spent {
+            self.again = true;
             return Exhaustion::Same;
         }
-        let low = self.low(now);
+        let low = self.low(now, 0.0);
         self.spent = true;
         self.since_exhausted = 0.0;
         match self.exhausted.replace(now) {
@@ -130,9 +142,14 @@ impl Ledger {
         self.paused.get_or_insert(now);
     }
 
-    /// The cycle that ends at `now`, if a pause does.
+    /// The cycle that ends at `now`, if a pause does that a refusal began.
+    ///
+    /// Any other pause tells nothing of the server, and is a part of its cycle.
     pub(super) fn resumed(&mut self, now: Instant) -> Option<Cycle> {
         let paused = now.secs_since(self.paused.take()?);
+        if !std::mem::take(&mut self.closing) {
+            return None;
+        }
         let length = now.secs_since(self.opened);
         let low = if length > 0.0 {
             self.since_opened / length
@@ -145,6 +162,7 @@ impl Ledger {
             low,
             length,
             paused,
+            again: std::mem::take(&mut self.again),
         })
     }
 }

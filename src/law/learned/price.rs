@@ -1,12 +1,15 @@
 //! What an episode costs, and so how rarely there may be one.
 
-use super::{bracket::Bracket, ledger::Episode};
+use super::{
+    bracket::{Bracket, MARGIN},
+    ledger::Episode,
+};
 
 /// Refusals that are planned for, as a share of the sends.
 const REFUSALS: f64 = 0.0004;
 
 /// Pauses that are planned for, as a share of the time.
-const PAUSES: f64 = 0.005;
+const PAUSES: f64 = 0.0035;
 
 /// The shortest time between two episodes, in seconds, for the patient.
 const SHORTEST: f64 = 10.0;
@@ -18,6 +21,12 @@ const WEIGHT: f64 = 0.3;
 const SURPRISE: f64 = 0.93;
 
 const IMPATIENT: f64 = 0.125;
+
+/// How fast the rate rises to ask whether the quota has grown, per second.
+const SLOPE: f64 = 0.001;
+
+/// How fast it grows when the quota has, per second, and in one window.
+const GROWTH: (f64, f64) = (0.02, 0.3);
 
 /// The price of an episode.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +40,8 @@ pub(super) struct Price {
     /// How much of the time that episodes ought to be apart is waited, from
     /// [`IMPATIENT`] to 1.
     patience: f64,
+    /// What the server seems to count together, in seconds; zero for nothing.
+    pub(super) window: f64,
 }
 
 impl Price {
@@ -40,6 +51,7 @@ impl Price {
             refusals: 2.0,
             paused: 1.0,
             patience: 0.5,
+            window: 0.0,
         }
     }
 
@@ -81,5 +93,26 @@ impl Price {
     /// In how many seconds its pause is short as well.
     pub(super) fn hold(&self, rate: f64) -> f64 {
         (self.patience * self.paused / PAUSES).max(self.ramp(rate))
+    }
+
+    /// A cycle of `secs` was one window, or some of them.
+    pub(super) fn counted_in(&mut self, secs: f64) {
+        self.window = match self.window > 0.0 {
+            true => self.window.min(secs),
+            false => secs,
+        };
+    }
+
+    /// How fast the rate may rise above what was refused, per second.
+    ///
+    /// In a window it is refused only when the whole window is spent: no faster
+    /// than by twice the margin in one.
+    pub(super) fn slope(&self) -> f64 {
+        SLOPE.min(2.0 * MARGIN / self.window)
+    }
+
+    /// How fast it may rise where nothing bounds it, per second.
+    pub(super) fn growth(&self) -> f64 {
+        GROWTH.0.min(GROWTH.1 / self.window)
     }
 }
