@@ -91,12 +91,30 @@ impl Bracket {
 
     /// r = high · (1 − margin + slope · t), once rested.
     fn question(&self, calm: f64, price: &Price) -> f64 {
-        let late = calm - price.hold(self.high).max(self.ramp(price));
+        let late = self.late(calm, price);
         if late > 0.0 && !self.announced {
             self.high * (1.0 - MARGIN + price.slope() * late)
         } else {
             0.0
         }
+    }
+
+    /// Whether the question has been asked in vain of a window for so long that
+    /// `high` is disproved.
+    ///
+    /// Two windows on end hold a whole one, and one in which the rate was above
+    /// `high` by the margin, and by two requests, would have refused something.
+    pub(super) fn outlasted(&self, calm: f64, price: &Price) -> bool {
+        if price.window <= 0.0 || self.announced {
+            return false;
+        }
+        let above = MARGIN.max(2.0 / (self.high * price.window));
+        self.late(calm, price) > (MARGIN + above) / price.slope() + 2.0 * price.window
+    }
+
+    /// For how long the question has been asked, below zero before it is.
+    fn late(&self, calm: f64, price: &Price) -> f64 {
+        calm - price.hold(self.high).max(self.ramp(price))
     }
 
     /// How long the rate takes to climb from within the bracket to its rest.

@@ -143,7 +143,7 @@ impl Law for Learner {
 impl Learner {
     /// A law that begins at `rate`, and stays within `floor` and `ceiling`.
     pub(super) fn new(now: Instant, rate: f64, floor: f64, ceiling: f64) -> Self {
-        let mut law = Learner {
+        let mut law = Self {
             floor,
             ceiling,
             state: State::Growing {
@@ -222,8 +222,9 @@ impl Learner {
     /// when it is disproved.
     fn follow(&mut self, now: Instant) {
         let low = self.ledger.low(now, self.price.window);
+        let calm = self.busy.at(now) - self.calm;
         if let State::Within(bracket) = &mut self.state {
-            if low > bracket.high {
+            if low > bracket.high || bracket.outlasted(calm, &self.price) {
                 self.price.impatient();
                 self.grow(now, self.rate.get(), self.price.growth());
             } else {

@@ -75,7 +75,9 @@
 //! from resume to resume. It enters where a window misleads: a whole one is
 //! refilled at once, so `low` may be too high by one; and a rate above *q* is
 //! refused only when the whole window is spent, so that who climbs faster climbs
-//! far beyond.
+//! far beyond. In turn, two windows on end hold a whole one: a rate that has been
+//! above `high` by ½ %, and by two requests a window, for so long and was not
+//! refused disproves it, long before `low` overtakes it.
 //!
 //! Between two refusals by a window lies not quite a whole number of windows.
 //! From resume to resume it is a whole number, if the server names the end of

@@ -218,6 +218,16 @@ fn a_quota_that_has_doubled_is_found_again() {
 }
 
 #[test]
+fn a_window_that_has_doubled_is_found_within_half_an_hour() {
+    let mut world = World::new(Server::window(1500.0, 60.0), 200.0);
+    world.run(7200.0);
+    world.server.kind = Server::window(3000.0, 60.0).kind;
+    world.run(1800.0);
+    world.run(1200.0);
+    assert!(world.accepted >= 0.96 * 1200.0 * 50.0, "{}", world.accepted);
+}
+
+#[test]
 fn a_quota_that_has_halved_is_found_within_a_minute() {
     let mut world = World::new(Server::bucket(50.0, 50.0), 200.0);
     world.run(3600.0);
