@@ -72,12 +72,35 @@ struct State {
 }
 
 /// What one replica was told of the wait.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Told {
-    /// The latest instant that a refusal has asked for.
-    until: f64,
+    /// When each refused request was sent, and the instant it was asked to wait
+    /// for.
+    asked: Vec<(f64, f64)>,
     /// When the latest of the accepted requests was sent.
     accepted: f64,
+}
+
+impl Told {
+    /// A request that was sent at `sent` was accepted: whatever was refused
+    /// before it is outdated.
+    fn accepted(&mut self, sent: f64) {
+        self.accepted = self.accepted.max(sent);
+        self.asked.retain(|(refused, _)| *refused >= self.accepted);
+    }
+
+    /// A request that was sent at `sent` was refused, at `now`.
+    fn refused(&mut self, sent: f64, until: f64, now: f64) {
+        self.asked.retain(|(_, until)| *until > now);
+        if sent >= self.accepted {
+            self.asked.push((sent, until));
+        }
+    }
+
+    /// Whether a send at `now` comes before an instant that was asked for.
+    fn is_early(&self, now: f64) -> bool {
+        self.asked.iter().any(|(_, until)| now < *until)
+    }
 }
 
 impl Lab {
@@ -115,7 +138,7 @@ impl Lab {
         let there = {
             let mut state = self.state.borrow_mut();
             // What passes a closed gate is a probe.
-            if sent < state.told[replica].until && gate.snapshot().paused_for.is_none() {
+            if state.told[replica].is_early(sent) && gate.snapshot().paused_for.is_none() {
                 state.tally.early += 1;
             }
             state.path.one_way()
@@ -143,10 +166,9 @@ impl Lab {
         sleep(Duration::from_secs_f64(back)).await;
         let told = &mut self.state.borrow_mut().told[replica];
         match asked {
-            _ if answer.accepted => told.accepted = told.accepted.max(sent),
-            // What was accepted later outdates it.
-            Some(until) if told.accepted <= sent => told.until = told.until.max(until),
-            _ => {}
+            _ if answer.accepted => told.accepted(sent),
+            Some(until) => told.refused(sent, until, self.now()),
+            None => {}
         }
         response
     }

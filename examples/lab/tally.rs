@@ -12,7 +12,8 @@ pub(crate) struct Tally {
     /// Accepted after the warm-up, per caller and per replica.
     pub(crate) callers: Vec<f64>,
     pub(crate) replicas: Vec<f64>,
-    /// Sends before the instant that the server asked for, probes apart.
+    /// Sends before the instant that the server asked for, probes apart, unless
+    /// it has since accepted what was sent later than what it refused.
     pub(crate) early: u64,
     warmup: f64,
 }
