@@ -303,7 +303,7 @@ impl Judge {
         head: Parts,
         body: ResponseBody<RB>,
     ) -> Classified<Response<ResponseBody<RB>>> {
-        if verdict.is_refusal() {
+        if verdict.is_refusal() || verdict.ignored().is_some() {
             verdict = verdict.with_status(head.status.as_u16());
         }
         self.ticket.settle(&verdict);

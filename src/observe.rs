@@ -11,8 +11,8 @@ use crate::verdict::{Hint, Raw, Ruling, Throttle, ThrottleKind};
 use crate::{
     outcome::Reason,
     scope_key::ScopeKey,
-    trust::{Decision, Observed},
-    verdict::Verdict,
+    trust::{self, Decision, Observed},
+    verdict::{IgnoredHint, Verdict},
 };
 
 #[cfg(feature = "tracing")]
@@ -67,6 +67,22 @@ pub(crate) fn hint_overridden(scope: &ScopeKey<'_>, verdict: &Verdict, decision:
     );
     #[cfg(not(feature = "tracing"))]
     let _ = (scope, verdict, decision);
+}
+
+/// A hint was there and is no hint: it cannot be read, or means nothing there.
+pub(crate) fn hint_ignored(scope: &ScopeKey<'_>, status: Option<u16>, ignored: &IgnoredHint) {
+    #[cfg(feature = "tracing")]
+    tracing::debug!(
+        target: TARGET,
+        %scope,
+        status,
+        hint.source = &*ignored.source,
+        hint.raw = &*ignored.raw,
+        reason = ignored.reason.as_str(),
+        "hint ignored"
+    );
+    #[cfg(not(feature = "tracing"))]
+    let _ = (scope, status, ignored);
 }
 
 /// An episode has ended and shows what a hint was worth: evidence for whoever
@@ -139,16 +155,24 @@ pub(crate) fn contested(scope: &ScopeKey<'_>) {
 #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "read by events"))]
 pub(crate) struct Refused<'a> {
     pub(crate) scope: &'a ScopeKey<'a>,
+    /// The call's number in its root.
+    pub(crate) call: u64,
     pub(crate) attempt: u32,
-    pub(crate) status: http::StatusCode,
+    pub(crate) status: Option<u16>,
     pub(crate) content_type: Option<&'a http::HeaderValue>,
     pub(crate) verdict: &'a Verdict,
     /// How long the call has been queued in all.
     pub(crate) queued: Duration,
     /// How long it may still take.
     pub(crate) deadline_left: Option<Duration>,
-    /// Why it is not sent again; `None` if it will be.
+    /// In what time it is sent again at the earliest; `None` if it is not.
+    pub(crate) delay: Option<Duration>,
+    /// Why its scope waits for as long as it does.
+    pub(crate) why: Option<trust::Reason>,
+    /// Why it is not sent again, if that had to be decided.
     pub(crate) gave_up: Option<Reason>,
+    /// The caller has the answer already, and perhaps a part of its body.
+    pub(crate) delivered: bool,
 }
 
 /// An attempt was refused, and it is decided whether the call is sent again.
@@ -157,13 +181,17 @@ pub(crate) fn refused(refused: &Refused<'_>) {
     {
         let Refused {
             scope,
+            call,
             attempt,
             status,
             content_type,
             verdict,
             queued,
             deadline_left,
+            delay,
+            why,
             gave_up,
+            delivered,
         } = *refused;
         // What nobody understood is shown, so that somebody can declare it.
         let is_unknown = |throttle: &Throttle| throttle.kind == ThrottleKind::Unknown;
@@ -172,8 +200,9 @@ pub(crate) fn refused(refused: &Refused<'_>) {
         tracing::debug!(
             target: TARGET,
             %scope,
+            call,
             attempt,
-            status = status.as_u16(),
+            status,
             verdict = ruling(verdict),
             code = verdict.code(),
             request_id = verdict.request_id(),
@@ -183,7 +212,10 @@ pub(crate) fn refused(refused: &Refused<'_>) {
             hint.source = verdict.hint().map(Hint::source),
             queued.ms = ms(queued),
             deadline_left.ms = deadline_left.map(ms),
+            delay.ms = delay.map(ms),
+            delay.reason = why.map(trust::Reason::as_str),
             gave_up = gave_up.map(Reason::as_str),
+            delivered,
             "attempt refused"
         );
     }

@@ -50,7 +50,7 @@ async fn of_an_unknown_429_there_is_enough_to_write_a_profile() {
     for told in [
         "status=429",
         "content_type=\"text/html; charset=utf-8\"",
-        "sample=\"<p>\\\\x1b[31mgo away, and stay away for as long as you can, and lo\"",
+        "sample=\"<p>\\x1b[31mgo away, and stay away for as long as you can, and lo\"",
     ] {
         assert!(log.contains(told), "{told} in {log}");
     }

@@ -33,7 +33,8 @@ impl Watch {
         if let Some(verdict) = verdict
             && verdict.is_refusal()
         {
-            self.late.settle(&verdict);
+            let status = self.head.status.as_u16();
+            self.late.settle(&verdict.with_status(status));
         }
     }
 }

@@ -88,6 +88,12 @@ pub trait Law: fmt::Debug + Send {
         let _ = now;
     }
 
+    /// The machine was suspended for a while before `now`, which no instant
+    /// shows: what was counted over time until now tells nothing.
+    fn on_suspended(&mut self, now: Instant) {
+        let _ = now;
+    }
+
     /// The server announced that it serves `quota` a second. It may be told
     /// often. Ignored by default.
     fn on_quota(&mut self, now: Instant, quota: Rate) {

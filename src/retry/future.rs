@@ -166,7 +166,8 @@ fn judge<S, B, RB: Body>(
             ticket,
         });
     };
-    let decision = decide(&response, &verdict, call, &ticket);
+    let opens = forecast(&verdict, &ticket);
+    let decision = decide(&response, &verdict, call, &ticket, opens);
     let again = match (decision, again) {
         (Decision::Again, Some(again)) => again
             .body
@@ -195,13 +196,17 @@ fn judge<S, B, RB: Body>(
         let left = ticket.deadline();
         observe::refused(&Refused {
             scope: &ticket.scope(),
+            call: ticket.call(),
             attempt: ticket.attempt(),
-            status: response.status(),
+            status: Some(response.status().as_u16()),
             content_type: response.headers().get(CONTENT_TYPE),
             verdict: &verdict,
             queued: ticket.waited(),
             deadline_left: (left < Instant::NEVER).then(|| left - now),
+            delay: again.as_ref().and(opens.ok()).map(|opens| opens - now),
+            why: ticket.why(),
             gave_up,
+            delivered: false,
         });
     }
     let Some((head, body)) = again else {
@@ -244,20 +249,26 @@ fn judge<S, B, RB: Body>(
     }))
 }
 
+/// When a call that was throttled would be sent again at the earliest, or why it
+/// would not.
+fn forecast(verdict: &Verdict, ticket: &Ticket) -> Result<Instant, Reason> {
+    match verdict.throttle() {
+        Some(_) => ticket.forecast().map_err(|refusal| reason(&refusal)),
+        None => Ok(Instant::ZERO),
+    }
+}
+
 fn decide<RB: Body>(
     response: &Response<ResponseBody<RB>>,
     verdict: &Verdict,
     call: &Call,
     ticket: &Ticket,
+    opens: Result<Instant, Reason>,
 ) -> Decision {
     if verdict.is_refusal() && response.extensions().get::<Outcome>().is_some() {
         // A layer below has done what can be done: no retries of retries.
         return Decision::GiveUp(Reason::Nested);
     }
-    let opens = match verdict.throttle() {
-        Some(_) => ticket.forecast().map_err(|refusal| reason(&refusal)),
-        None => Ok(Instant::ZERO),
-    };
     let call = Call {
         attempts: ticket.attempt(),
         ..*call

@@ -13,7 +13,7 @@ use crate::{
     law::{Attempt, Bucket, Concurrency, Fixed, Law, LawConfig, Rate},
     retry_policy::Budget,
     time::Instant,
-    trust::Trust,
+    trust::{Reading, Trust},
 };
 
 /// The state of one scope that is not dormant.
@@ -40,6 +40,8 @@ pub(super) struct Awake {
     throttles: [(u64, u64); 2],
     /// For how long the gate was closed, the running pause not included.
     paused: Duration,
+    /// Both clocks, when they were last looked at.
+    read: Option<Reading>,
 }
 
 impl Awake {
@@ -60,6 +62,25 @@ impl Awake {
             accepted: (0, Instant::ZERO),
             throttles: [(0, 0); 2],
             paused: Duration::ZERO,
+            read: None,
+        }
+    }
+
+    /// Whether it is time to look at the wall clock: once a second, for that is
+    /// how long nobody is misled by what a suspended machine has missed.
+    pub(super) fn is_unread(&self, now: Instant) -> bool {
+        const OFTEN: Duration = Duration::from_secs(1);
+        self.read.is_none_or(|read| now - read.now >= OFTEN)
+    }
+
+    /// Looks at both clocks. If the machine was suspended since the last time,
+    /// the law is told; pauses go on, for no wait is shortened by that.
+    pub(super) fn read(&mut self, at: Reading) {
+        let last = self.read.replace(at);
+        if last.is_some_and(|last| at.slept_since(&last))
+            && let Some(pace) = &mut self.pace
+        {
+            pace.suspended(at.now);
         }
     }
 
@@ -207,6 +228,10 @@ impl Pace {
 
     pub(super) fn on_quota(&mut self, now: Instant, quota: Rate) {
         self.guarded(now, |law| law.on_quota(now, quota));
+    }
+
+    fn suspended(&mut self, now: Instant) {
+        self.guarded(now, |law| law.on_suspended(now));
     }
 
     pub(super) fn pause(&mut self, now: Instant, until: Instant) {

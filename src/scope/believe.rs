@@ -105,3 +105,66 @@ impl Awake {
         self.trust.early_probe(&pause, now, &policy.bounds())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        law::{Attempt, Law, LawConfig, Rate},
+        scope::Scopes,
+        scope_key::ScopeKey,
+        time::sleep_through,
+        verdict::{Hint, ThrottleKind, Verdict},
+    };
+
+    /// A law whose rate tells how often the machine was suspended.
+    #[derive(Clone, Debug)]
+    struct Nights(u32);
+
+    impl LawConfig for Nights {
+        fn start(&self) -> Option<Rate> {
+            None
+        }
+
+        fn build(&self, _: Instant, _: Rate) -> Box<dyn Law> {
+            Box::new(self.clone())
+        }
+    }
+
+    impl Law for Nights {
+        fn on_attempt(&mut self, _: &Attempt) {}
+
+        fn on_suspended(&mut self, _: Instant) {
+            self.0 += 1;
+        }
+
+        fn set_rate(&mut self, _: Instant, _: Rate) {}
+
+        fn rate(&mut self, _: Instant) -> Rate {
+            Rate::per_second(self.0.into())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_suspended_machine_shortens_no_wait_and_shows_nothing() {
+        for asleep in [0, 5, 6, 30_000] {
+            let scopes = Scopes::new(Policy::new().law(Nights(1)));
+            let scope = scopes.find(&ScopeKey::new("a"));
+            let settle = |verdict| Arc::clone(&scope).ticket().settle(&verdict);
+            let hint = Hint::new(Duration::from_secs(20), "retry-after");
+            let throttle = Throttle::new(ThrottleKind::RateLimited).hint(hint);
+            settle(Verdict::from(throttle));
+
+            sleep_through(Duration::from_secs(asleep));
+            let left = scopes.get("a").snapshot().paused_for;
+            assert_eq!(left, Some(Duration::from_secs(20)), "{asleep}");
+
+            tokio::time::advance(Duration::from_secs(15)).await;
+            settle(Verdict::ACCEPTED);
+            let seen = scopes.get("a").snapshot();
+            let was_suspended = asleep > 5;
+            assert_eq!(seen.trust.observations, usize::from(!was_suspended));
+            assert_eq!(seen.rate, Some(if was_suspended { 2.0 } else { 1.0 }));
+        }
+    }
+}

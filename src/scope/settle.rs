@@ -21,7 +21,7 @@ use crate::{
     law::{Attempt, Ended},
     observe,
     time::Instant,
-    trust::Decision,
+    trust::{self, Decision},
     verdict::{Exhausted, Hint, Level, Ruling, Verdict},
 };
 
@@ -52,6 +52,8 @@ pub(super) struct Throttled {
     pub(super) stale: bool,
     /// The call alone is paused until then.
     pub(super) not_before: Instant,
+    /// Why the gate is closed for as long as it is.
+    pub(super) why: Option<trust::Reason>,
 }
 
 /// A pause that has begun or was lengthened, to be told after the lock.
@@ -79,7 +81,10 @@ impl Scope {
         let mut after = After::default();
         let mut told = None;
         let mut tree = self.root.lock();
-        if let Some(ignored) = verdict.ignored()
+        // What the head says is said again with the rest.
+        let whole = stage != Stage::Meanwhile;
+        let ignored = verdict.ignored().filter(|_| whole);
+        if let Some(ignored) = ignored
             && let Some(node) = tree.node(self)
         {
             node.hints
@@ -114,6 +119,9 @@ impl Scope {
             }
         };
         drop(tree);
+        if let Some(ignored) = ignored {
+            observe::hint_ignored(&self.key(), verdict.status(), ignored);
+        }
         if let Some(Told {
             scope,
             wait,
@@ -121,7 +129,8 @@ impl Scope {
         }) = &told
         {
             observe::paused(&scope.key(), *wait, verdict);
-            if let Some(decision) = decision.filter(|decision| decision.reason.overrides()) {
+            let overrides = |decision: &Decision| whole && decision.reason.overrides();
+            if let Some(decision) = decision.filter(overrides) {
                 observe::hint_overridden(&scope.key(), verdict, decision);
             }
             scope.changed.notify_waiters();
@@ -183,6 +192,9 @@ impl Tree {
             let Some(awake) = node.awake.as_deref_mut() else {
                 continue;
             };
+            if awake.is_unread(now) {
+                awake.read(level.reading(now));
+            }
             awake.head_took(now - sent.at);
             awake.accepted = awake.accepted.max((sent.epoch, sent.at));
             if !stale {

@@ -63,6 +63,7 @@ impl Tree {
             free: false,
             stale: false,
             not_before: Instant::ZERO,
+            why: None,
         };
         let Some(node) = self.node(level) else {
             return nothing;
@@ -71,6 +72,8 @@ impl Tree {
         let Some(awake) = node.awake.as_deref_mut() else {
             return nothing;
         };
+        let at = level.reading(now);
+        awake.read(at);
         let probe = sent.probe.at(height);
         if probe.is_some() {
             after.changed(level);
@@ -127,6 +130,7 @@ impl Tree {
                     free: call.before == 0,
                     stale,
                     not_before: now + awake.gate.backoff(policy),
+                    why: None,
                 };
             }
         }
@@ -152,7 +156,7 @@ impl Tree {
                     sent,
                     height,
                 };
-                awake.distrust(&refused, level.reading(now));
+                awake.distrust(&refused, at);
             }
             pause = Some(awake.decide(throttle, now, policy));
         }
@@ -200,6 +204,7 @@ impl Tree {
             free,
             stale,
             not_before: Instant::ZERO,
+            why: pause.map(|decision| decision.reason),
         }
     }
 }

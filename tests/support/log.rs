@@ -12,7 +12,8 @@ use tracing::{
     subscriber::{DefaultGuard, set_default},
 };
 
-/// Writes all events of a thread down, as `name=value` in their order.
+/// Writes all events of a thread down, one a line, as `name=value` in their
+/// order, and texts as they are.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<String>>);
 
@@ -25,9 +26,20 @@ impl Log {
     pub(crate) fn text(&self) -> String {
         self.0.lock().unwrap().clone()
     }
+
+    /// The events whose message is `message`.
+    pub(crate) fn lines(&self, message: &str) -> Vec<String> {
+        let is_one = |line: &&str| line.contains(&format!("message={message} "));
+        let text = self.text();
+        text.lines().filter(is_one).map(str::to_owned).collect()
+    }
 }
 
 impl Visit for Log {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        *self.0.lock().unwrap() += &format!("{field}=\"{value}\" ");
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         *self.0.lock().unwrap() += &format!("{field}={value:?} ");
     }
@@ -48,6 +60,7 @@ impl Subscriber for Log {
 
     fn event(&self, event: &Event<'_>) {
         event.record(&mut self.clone());
+        self.0.lock().unwrap().push('\n');
     }
 
     fn enter(&self, _: &span::Id) {}

@@ -10,6 +10,8 @@
 mod support;
 
 mod client;
+#[cfg(feature = "tracing")]
+mod events;
 mod layer;
 mod rules;
 mod servers;

@@ -109,6 +109,11 @@ impl Law for Learner {
         }
     }
 
+    fn on_suspended(&mut self, now: Instant) {
+        self.ledger.reopen(now);
+        self.episode = None;
+    }
+
     fn on_quota(&mut self, now: Instant, quota: Rate) {
         // What was announced before may have been disproved since.
         if self.announced.replace(quota) != Some(quota) {

@@ -113,9 +113,12 @@ impl Ledger {
     ///
     /// Who counts in windows of `window` seconds refills all of one at once.
     pub(super) fn low(&self, now: Instant, window: f64) -> f64 {
+        let Some(exhausted) = self.exhausted else {
+            return 0.0;
+        };
         // The first may have been there in part.
         let refilled = self.since_exhausted - 1.0;
-        let time = self.exhausted.map_or(0.0, |at| now.secs_since(at)) + window;
+        let time = now.secs_since(exhausted) + window;
         if refilled > 0.0 && time > 0.0 {
             refilled / time
         } else {

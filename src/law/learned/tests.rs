@@ -290,6 +290,30 @@ fn the_herd_before_it_disproves_no_announced_quota() {
     assert!((9.8..10.0).contains(&rate), "{rate}");
 }
 
+/// Answers to what was under way as the machine was suspended all come in the
+/// moment that it wakes up.
+#[test]
+fn what_came_in_a_night_that_no_clock_saw_disproves_no_quota() {
+    let raised = |told: bool| {
+        let mut world = World::new(Server::window(200.0, 20.0), 50.0);
+        world.run(3600.0);
+        let before = world.rate();
+        if told {
+            world.law.on_suspended(at(world.now));
+        }
+        for (answers, every) in [(5_000, 0.0), (100, 0.1)] {
+            for _ in 0..answers {
+                world.now += every;
+                let served = attempt(at(world.now), Ended::Accepted);
+                world.law.on_attempt(&served);
+            }
+        }
+        world.rate() / before
+    };
+    assert!(raised(true) < 1.01, "{}", raised(true));
+    assert!(raised(false) > 1.1, "{}", raised(false));
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Attempt(Ended, bool, bool),

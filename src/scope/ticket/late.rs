@@ -1,8 +1,9 @@
 //! Settling once more, by the end of an answer.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
+    observe::{self, Refused},
     scope::{Scope, cell::Sent, queue::Place, settle::Stage},
     time::Clock,
     verdict::Verdict,
@@ -15,6 +16,8 @@ pub(crate) struct Late {
     pub(super) sent: Sent,
     pub(super) place: Place,
     pub(super) throttled: u64,
+    pub(super) attempt: u32,
+    pub(super) waited: Duration,
 }
 
 impl Late {
@@ -22,11 +25,26 @@ impl Late {
         &self.scope.root.common.clock
     }
 
-    /// Settles it by its end. By then it may well be stale.
+    /// Settles it by its end, which is a refusal. By then it may well be stale.
     pub(crate) fn settle(mut self, verdict: &Verdict) {
         let now = self.clock().now();
         let (sent, place) = (&self.sent, &mut self.place);
-        self.scope
+        let throttled = self
+            .scope
             .settle(sent, Stage::Whole, place, self.throttled, verdict, now);
+        observe::refused(&Refused {
+            scope: &self.scope.key(),
+            call: self.place.call(),
+            attempt: self.attempt,
+            status: verdict.status(),
+            content_type: None,
+            verdict,
+            queued: self.waited,
+            deadline_left: None,
+            delay: None,
+            why: throttled.and_then(|throttled| throttled.why),
+            gave_up: None,
+            delivered: true,
+        });
     }
 }

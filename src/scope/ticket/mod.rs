@@ -21,6 +21,7 @@ use crate::{
     retry_policy::Allowance,
     scope_key::ScopeKey,
     time::Instant,
+    trust::Reason,
     verdict::Verdict,
 };
 
@@ -52,6 +53,8 @@ struct Story {
     waited: Duration,
     /// A call that is paused alone is not sent before this.
     not_before: Instant,
+    /// Why the pause that it met is as long as it is.
+    why: Option<Reason>,
     /// It is a retry that the budget pays for.
     pays: bool,
     stage: Stage,
@@ -68,6 +71,7 @@ impl Story {
             throttled: 0,
             waited: Duration::ZERO,
             not_before: Instant::ZERO,
+            why: None,
             pays: false,
             stage: Stage::Whole,
             costs: Costs::ONE,
@@ -160,6 +164,17 @@ impl Ticket {
         self.story
             .as_ref()
             .map_or(Duration::ZERO, |story| story.waited)
+    }
+
+    /// The number of its call in its root; zero until that was throttled or
+    /// had to wait.
+    pub(crate) fn call(&self) -> u64 {
+        self.story.as_ref().map_or(0, |story| story.place.call())
+    }
+
+    /// Why the pause that it met is as long as it is.
+    pub(crate) fn why(&self) -> Option<Reason> {
+        self.story.as_ref()?.why
     }
 
     /// The scope it belongs to.
@@ -288,6 +303,7 @@ impl Ticket {
             let story = self.story();
             story.throttled = throttled.epoch;
             story.not_before = throttled.not_before;
+            story.why = throttled.why;
             story.pays = match stage {
                 Stage::Rest { free } => !free,
                 _ => !throttled.free,
@@ -353,6 +369,8 @@ impl Ticket {
                     .as_ref()
                     .map_or(Place::new(self.arrived), |story| story.place),
                 throttled: self.story.as_ref().map_or(0, |story| story.throttled),
+                attempt: self.attempt,
+                waited: self.waited(),
             }),
             _ => None,
         }
