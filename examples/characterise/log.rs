@@ -43,10 +43,14 @@ impl Log {
 /// Returns what is wrong with the log as a whole. An entry that can't be read
 /// is one of its [`problems`](Log::problems), and the others count.
 pub(crate) fn read(bytes: &[u8]) -> Result<Log, String> {
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Err("the log is UTF-16; convert it to UTF-8".into());
+    }
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}');
     match text.trim_start().chars().next() {
         None => Err("the log is empty".into()),
+        Some('{') if is_pretty(text) => Ok(json_objects(text)),
         Some('{') => Ok(json_lines(text)),
         Some('[') => json_array(text),
         Some(_) => csv(text),
@@ -60,6 +64,24 @@ fn json_lines(text: &str) -> Log {
             let entry = serde_json::from_str(line).map_err(|error| error.to_string());
             log.add(format!("line {}", number + 1), entry.and_then(json_fields));
         }
+    }
+    log
+}
+
+/// Whether an object is written over several lines, as `jq` does.
+fn is_pretty(text: &str) -> bool {
+    let first = text.trim_start().lines().next().unwrap_or_default();
+    serde_json::from_str::<Value>(first).is_err_and(|error| error.is_eof())
+}
+
+/// Nothing is read beyond the first that is none: where the next begins is not
+/// to be told.
+fn json_objects(text: &str) -> Log {
+    let mut log = Log::default();
+    let entries = serde_json::Deserializer::from_str(text).into_iter();
+    for (number, entry) in entries.enumerate() {
+        let entry = entry.map_err(|error: serde_json::Error| error.to_string());
+        log.add(format!("entry {}", number + 1), entry.and_then(json_fields));
     }
     log
 }
@@ -127,12 +149,16 @@ fn csv(text: &str) -> Result<Log, String> {
     ] {
         if !has(fields) {
             let names: Vec<_> = names.iter().collect();
-            return Err(format!("line 1: no column for the {what} among {names:?}"));
+            return Err(format!(
+                "line 1: no column for the {what} among {names:?}; is it the header line?"
+            ));
         }
     }
 
     let mut log = Log::default();
-    for record in reader.into_records() {
+    let mut records = reader.records();
+    while let Some(record) = records.next() {
+        let next = records.reader().position().line();
         match record {
             Ok(record) => {
                 let line = record.position().map_or(0, csv::Position::line);
@@ -142,7 +168,12 @@ fn csv(text: &str) -> Result<Log, String> {
                         fields.add(*field, text);
                     }
                 }
-                log.add(format!("line {line}"), Ok(fields));
+                // One quote too many makes one entry of all that follows.
+                let place = match next.saturating_sub(line) {
+                    0 | 1 => format!("line {line}"),
+                    _ => format!("lines {line} to {} in one pair of quotes", next - 1),
+                };
+                log.add(place, Ok(fields));
             }
             Err(error) => log.problems.push(Problem {
                 place: error
@@ -217,12 +248,13 @@ mod tests {
                 "response":{"status":429.0,"headers":{"RETRY-AFTER":"30"}}}"#,
             r#"[{"ts":1791223200.5,"host":"api.example.com","status":429,"retry_after":"30"}]"#,
         ] {
-            let text = if text.starts_with('{') {
-                text.replace('\n', " ")
-            } else {
-                text.to_owned()
-            };
-            assert_eq!(seen(&text), expected, "{text}");
+            assert_eq!(seen(text), expected, "{text}");
+            let twice = [&expected[..], &expected].concat();
+            let lines = text.replace('\n', " ");
+            if text.starts_with('{') {
+                assert_eq!(seen(&format!("{lines}\n{lines}\n")), twice, "{lines}");
+                assert_eq!(seen(&text.replace('{', "{\n").repeat(2)), twice, "{text}");
+            }
         }
     }
 
@@ -252,6 +284,11 @@ mod tests {
         assert_eq!(problems, expected);
         assert_eq!(log.answers.len(), 1);
 
+        let csv = "time,host,status\n1791223200,a,429\n1791223201,\"a,200\n1791223202,a,200\n";
+        let log = read(csv.as_bytes()).unwrap();
+        let problem = log.problems[0].to_string();
+        assert_eq!(problem, "lines 3 to 4 in one pair of quotes: no status");
+
         let json = "{\"time\":1791223200,\"status\":200}\n\n{\"time\":\n[1]\n";
         let log = read(json.as_bytes()).unwrap();
         assert!(
@@ -269,10 +306,11 @@ mod tests {
         let error = read(b"when,who\n1,2\n").unwrap_err();
         assert_eq!(
             error,
-            "line 1: no column for the status among [\"when\", \"who\"]"
+            "line 1: no column for the status among [\"when\", \"who\"]; is it the header line?"
         );
         assert!(read(b"[{]").is_err());
-        assert!(read(&[0xff, 0xfe, 0x00]).is_err());
+        let error = read(&[0xff, 0xfe, b't', 0]).unwrap_err();
+        assert!(error.contains("UTF-16"), "{error}");
     }
 
     #[test]

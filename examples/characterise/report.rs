@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use tower_retry_after::{
-    trust::{Category, Reason},
+    trust::{Category, Decision, Reason},
     verdict::Hint,
 };
 
@@ -64,11 +64,7 @@ impl fmt::Display for Report<'_> {
             )?;
         }
         if let Some((hint, decision)) = &host.next {
-            writeln!(
-                f,
-                "  the layer  {}",
-                plan(hint.as_ref(), decision.wait, decision.reason)
-            )?;
+            writeln!(f, "  the layer  {}", plan(host, hint.as_ref(), decision))?;
         }
         Ok(())
     }
@@ -116,22 +112,26 @@ fn spread(f: &mut fmt::Formatter<'_>, name: &str, mut waits: Vec<Duration>) -> f
 }
 
 /// What would be done about a refusal.
-fn plan(hint: Option<&Hint>, wait: Duration, reason: Reason) -> String {
+fn plan(host: &Host, hint: Option<&Hint>, decision: &Decision) -> String {
     let asked = hint.map_or_else(String::new, |hint| {
         format!("{:?} asks for {}; ", hint.raw_value(), Secs(hint.wait()))
     });
-    let wait = Secs(wait);
-    let why = match reason {
-        Reason::Obeyed => "is waited for, to the letter",
-        Reason::NoHint => "is waited, doubling while it is refused: there is no hint",
-        Reason::LearnedRecovery => "is tried: about then did earlier episodes end",
-        Reason::ZeroIgnored => "is waited: a hint of zero tells nothing",
-        Reason::RaisedToMinPause => "is waited, the shortest pause there is",
-        Reason::RaisedToBackoff => "is waited: the hint is shorter than the own backoff",
-        Reason::CutToCeiling => "is tried: about then did earlier episodes end",
-        _ => "is waited",
+    let tried = |learned: Option<Duration>| {
+        let learned = Secs(learned.unwrap_or(decision.wait));
+        format!("is tried: earlier episodes had ended after {learned}")
     };
-    format!("{asked}{wait} {why} ({})", reason.as_str())
+    let why = match decision.reason {
+        Reason::Obeyed => "is waited for, to the letter".into(),
+        Reason::NoHint => "is waited, doubling while it is refused: there is no hint".into(),
+        Reason::LearnedRecovery => tried(host.known.learned_recovery),
+        Reason::ZeroIgnored => "is waited: a hint of zero tells nothing".into(),
+        Reason::RaisedToMinPause => "is waited, the shortest pause there is".into(),
+        Reason::RaisedToBackoff => "is waited: the hint is shorter than the own backoff".into(),
+        Reason::CutToCeiling => tried(host.known.learned_ceiling),
+        _ => "is waited".into(),
+    };
+    let wait = Secs(decision.wait);
+    format!("{asked}{wait} {why} ({})", decision.reason.as_str())
 }
 
 /// Seconds, with no more digits than say something.
