@@ -7,20 +7,48 @@
 //!
 //! # What is measured
 //!
-//! An episode begins with a refusal, which asks for a wait, and ends with the
+//! An *episode* begins with a refusal, which asks for a wait, and ends with the
 //! first attempt sent after it that is served. Between the last send that was
-//! refused and the one that was served lies the measured recovery. The hint was
-//! *truthful* if that interval meets half to twice what was asked. What proves
-//! nothing is dropped: an episode that ended late because nobody was waiting,
-//! one during which the machine was suspended.
+//! refused and the one that was served lies the measured recovery:
+//!
+//! ```text
+//!   refused             refused      served
+//!   ──┼────────────────────┼────────────┼──────────▶ time
+//!     │                    ╰────────────╯
+//!     │                  the server recovered here
+//!     ╰──────── asked ─────────▶
+//! ```
+//!
+//! The hint was *kept* if that interval meets half to twice of what was asked.
+//! A burst of refusals is one episode. What proves nothing is dropped: an
+//! episode that ended late because nobody was waiting, one during which the
+//! machine was suspended.
 //!
 //! # What follows from it
 //!
-//! The last 20 observations, at most 24 hours old, give each source of hints a
-//! [`Category`]; it needs three observations, and two in a row to change.
-//! [`sanitise()`] turns hint and category into a wait. Nothing is pinned: the
-//! category is computed anew whenever it is asked for, and a server that
-//! changes is found out within a few episodes, whichever way.
+//! The last observations give each source of hints a [`Category`], by majority:
+//!
+//! | category | most of the observations say | its hints are |
+//! | --- | --- | --- |
+//! | [`Unknown`] | nothing yet | obeyed, and a probe goes first |
+//! | [`Truthful`] | the hint was kept | obeyed, also below `min_pause` |
+//! | [`AlwaysZero`] | it was zero | replaced by own backoff, then by what was learned |
+//! | [`Absent`] | there was none | the same |
+//! | [`ConstantOverstated`] | it was one value, and it was served in less than half of it | cut to what was learned |
+//! | [`Unreliable`] | none of these | obeyed, but for no less than own backoff |
+//!
+//! [`sanitise()`] turns hint and category into a wait; its docs have the rules
+//! in full. Nothing is pinned: the category is computed anew whenever it is
+//! asked for, and a server that changes is found out within a few episodes,
+//! whichever way. A hint that was obeyed and refused all the same is not
+//! believed again before its episode has ended.
+//!
+//! [`Unknown`]: Category::Unknown
+//! [`Truthful`]: Category::Truthful
+//! [`AlwaysZero`]: Category::AlwaysZero
+//! [`Absent`]: Category::Absent
+//! [`ConstantOverstated`]: Category::ConstantOverstated
+//! [`Unreliable`]: Category::Unreliable
 //!
 //! # How an overstated hint is found out
 //!
@@ -37,7 +65,31 @@
 //! probed, twice in an episode, is not probed for a day, unless its hints are
 //! known to mean nothing.
 //!
-//! What is overstated but shorter than `max_pause` is obeyed, knowingly.
+//! What is overstated but shorter than `max_pause` is obeyed, knowingly: a hint
+//! of 60 s for a window of 20 s costs the other 40 in every episode.
+//!
+//! # Constants
+//!
+//! | what | value | why |
+//! | --- | --- | --- |
+//! | observations kept | 20, at most 24 h old | 20 bytes each; a server is judged by what it does today |
+//! | that decide | the newest 5 of a source | one outlier in five changes nothing, three do |
+//! | a category needs | 3, and 2 in a row to change | two can agree by chance |
+//! | kept is | half to twice of what was asked | hints are rounded up to seconds, windows to minutes |
+//! | a ceiling is learned | from what was served before 90 % of it | rounding alone makes a short hint a little too long |
+//! | one value is | within a factor of 1.25 | a date is a second off, a countdown moves a little |
+//! | a bracket is narrow | at a sixteenth of its end | closer would cost a refusal for a second |
+//! | a quicker server is looked for | every 16 episodes | a refusal in sixteen is within the noise |
+//! | the machine was suspended | 5 s between the clocks | more than a time server corrects at once |
+//!
+//! # Where it comes from
+//!
+//! `Retry-After` is how long a client *ought to* wait (RFC 9110, section
+//! 10.2.3), so a wait is shortened only against proof. That a date is read
+//! against the answer's own `Date` follows from section 6.6.1 there: both are
+//! by one clock, and the [skew](TrustSnapshot::clock_skew) is told. That a new
+//! attempt is a probe, sent alone, is the half-open state of the circuit breaker
+//! (Nygard, *Release It!*, 2007); the search for the ceiling is bisection.
 //!
 //! # Example
 //!
@@ -93,8 +145,9 @@ use crate::{time::Instant, verdict::Hint};
 /// What was learned of one scope's hints.
 ///
 /// Pure: the clocks come in as arguments. One word until the first refusal,
-/// then at most about 600 bytes, whatever the server sends. Events come in
-/// order of `now`, and those of stale attempts not at all.
+/// then at most about 600 bytes, and 200 more while an episode runs, whatever the
+/// server sends. Events come in order of `now`, and those of stale attempts not
+/// at all.
 #[derive(Clone, Debug, Default)]
 pub struct Trust(Option<Box<Record>>);
 

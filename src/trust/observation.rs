@@ -213,6 +213,11 @@ impl Window {
         self.fresh(now).filter(move |seen| seen.source == source)
     }
 
+    #[cfg(test)]
+    pub(super) const fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+
     pub(super) fn len(&self, now: Instant) -> usize {
         self.fresh(now).count()
     }

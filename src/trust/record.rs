@@ -239,5 +239,31 @@ mod tests {
     fn a_scope_costs_a_few_hundred_bytes_whatever_it_has_seen() {
         let window = 20 * size_of::<Observation>();
         assert!(size_of::<Record>() + window <= 560);
+        // The longest raw value of a hint is kept beside it.
+        assert!(size_of::<Episode>() + 64 <= 240);
+    }
+
+    #[test]
+    fn whatever_a_server_sends_it_is_no_more() {
+        let mut record = Record::default();
+        let raw = vec![0xff; 10_000];
+        for n in 0..1_000_u64 {
+            let at = |secs| Reading {
+                now: Instant::from_nanos((n * 100 + secs) * 1_000_000_000),
+                wall: std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(n * 100 + secs),
+            };
+            let sent = |secs| Sent {
+                at: at(secs).now,
+                waited: true,
+            };
+            let hint = Hint::new(Duration::from_secs(n), n.to_string()).raw(&raw);
+            for second in 0..50 {
+                record.throttle(at(second), sent(second), Some(&hint), Some(429));
+            }
+            let kept = record.episode.as_ref().and_then(|episode| episode.hint());
+            assert!(kept.is_some_and(|hint| hint.raw_value().len() <= 64));
+            record.accept(at(60), sent(60));
+            assert!(record.window.capacity() <= 20);
+        }
     }
 }

@@ -196,28 +196,26 @@ async fn a_cut_hint_is_counted_and_the_caller_is_told_what_was_asked() {
     assert!(hints.overridden(Reason::CutToCeiling) >= 1, "{hints:?}");
 }
 
+/// Neither those beside it nor the one above, whatever it asks for: a throttle
+/// is its own scope's alone.
 #[tokio::test(start_paused = true)]
 async fn a_liar_keeps_no_other_scope_waiting() {
-    let server = Server::new(ms(10), |send| match &*send.path {
-        "/liar" => refusal("99999999999999999999"),
-        _ => ok(),
-    });
-    let layer = layer();
-    for host in ["a", "b", "c"] {
-        let liar = layer
-            .layer(server.clone())
-            .oneshot(get(&format!("http://{host}.test/liar")));
-        assert_eq!(liar.await.unwrap().status(), 429);
+    for hint in ["99999999999999999999", "3600", "30", "0", "soon"] {
+        let server = Server::new(ms(10), move |send| match &*send.path {
+            "/shared/liar" => refusal(hint),
+            _ => ok(),
+        });
+        let layer = by_path(layer());
+        let liar = layer.layer(server.clone());
+        let calls = send_all(20, &liar, "http://a.test/shared/liar");
+        sleep(secs(10)).await;
+        for path in ["/shared/honest", "/shared", "/other/honest"] {
+            let before = server.now();
+            let client = layer.layer(server.clone());
+            let answer = client.oneshot(get(&format!("http://a.test{path}"))).await;
+            assert_eq!(answer.unwrap().status(), 200);
+            assert_eq!(server.now() - before, ms(10), "{hint} {path}");
+        }
+        drop(calls);
     }
-    let before = server.now();
-    let client = layer.layer(server.clone());
-    assert_eq!(
-        client
-            .oneshot(get("http://d.test/"))
-            .await
-            .unwrap()
-            .status(),
-        200
-    );
-    assert_eq!(server.now() - before, ms(10));
 }

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use super::{Hold, Ticket};
 use crate::{
     observe::{self, Refused},
     scope::{Scope, cell::Sent, queue::Place, settle::Stage},
@@ -18,6 +19,27 @@ pub(crate) struct Late {
     pub(super) throttled: u64,
     pub(super) attempt: u32,
     pub(super) waited: Duration,
+}
+
+impl Ticket {
+    /// What settles the attempt once more when the end of its answer says
+    /// something else than its head did. Only after [`settle`](Self::settle).
+    pub(crate) fn late(&self) -> Option<Late> {
+        match self.hold {
+            Hold::Slot(sent) => Some(Late {
+                scope: Arc::clone(&self.scope),
+                sent,
+                place: self
+                    .story
+                    .as_ref()
+                    .map_or(Place::new(self.arrived), |story| story.place),
+                throttled: self.story.as_ref().map_or(0, |story| story.throttled),
+                attempt: self.attempt,
+                waited: self.waited(),
+            }),
+            _ => None,
+        }
+    }
 }
 
 impl Late {

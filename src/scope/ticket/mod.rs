@@ -357,48 +357,11 @@ impl Ticket {
         })
     }
 
-    /// What settles the attempt once more when the end of its answer says
-    /// something else than its head did. Only after [`settle`](Self::settle).
-    pub(crate) fn late(&self) -> Option<Late> {
-        match self.hold {
-            Hold::Slot(sent) => Some(Late {
-                scope: Arc::clone(&self.scope),
-                sent,
-                place: self
-                    .story
-                    .as_ref()
-                    .map_or(Place::new(self.arrived), |story| story.place),
-                throttled: self.story.as_ref().map_or(0, |story| story.throttled),
-                attempt: self.attempt,
-                waited: self.waited(),
-            }),
-            _ => None,
-        }
-    }
-
     /// The ticket of the call's next attempt.
     pub(crate) fn next_attempt(mut self) -> Self {
         self.step_aside();
         self.attempt = self.attempt.saturating_add(1);
         self
-    }
-
-    /// When the call's turn would come at the earliest, as of now.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the call would be refused.
-    pub(crate) fn forecast(&self) -> Result<Instant, Error> {
-        let now = self.clock().now();
-        match self.scope.forecast(&self.ask(now), now) {
-            // A call that is paused alone waits as little as any other.
-            Ok(_) if self.not_before() - now > self.scope.root.common.policy.max_pause => {
-                let wait = Some(self.not_before() - now);
-                Err(self.refuse(ErrorKind::Paused, wait))
-            }
-            Ok(turn) => Ok(turn.max(self.not_before())),
-            Err(refusal) => Err(refusal.error(&self.scope)),
-        }
     }
 }
 

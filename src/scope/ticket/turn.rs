@@ -7,7 +7,7 @@ use std::{
 
 use super::{Hold, Mode, Ticket, Want};
 use crate::{
-    error::Error,
+    error::{Error, ErrorKind},
     scope::{
         cell::{Admission, Sent},
         queue::{Grant, Probe},
@@ -91,6 +91,24 @@ impl Ticket {
         });
         self.note_sent();
         true
+    }
+
+    /// When the call's turn would come at the earliest, as of now.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the call would be refused.
+    pub(crate) fn forecast(&self) -> Result<Instant, Error> {
+        let now = self.clock().now();
+        match self.scope.forecast(&self.ask(now), now) {
+            // A call that is paused alone waits as little as any other.
+            Ok(_) if self.not_before() - now > self.scope.root.common.policy.max_pause => {
+                let wait = Some(self.not_before() - now);
+                Err(self.refuse(ErrorKind::Paused, wait))
+            }
+            Ok(turn) => Ok(turn.max(self.not_before())),
+            Err(refusal) => Err(refusal.error(&self.scope)),
+        }
     }
 
     /// Waits for a turn.
