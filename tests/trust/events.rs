@@ -95,6 +95,9 @@ async fn a_change_of_mind_is_told_once_and_so_is_a_ratio_that_moved() {
         ("300", 9),
         ("300", 9),
         ("300", 9),
+        // They tell nothing new.
+        ("300", 9),
+        ("300", 9),
     ])
     .await;
     assert_eq!(scope.trust.category, Category::ConstantOverstated);
