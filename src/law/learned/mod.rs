@@ -113,6 +113,10 @@
 //!   in stock than arrives in the time by which round trips differ. To one that
 //!   serves a request every 20 ms and none in advance, over a way that varies by
 //!   10 ms, only a third less can be sent without refusals, and that is held.
+//! - Time refills the stock. To a server that serves so many and then closes for
+//!   a while, however slowly they were spent, slower is only slower: each
+//!   episode looks like a smaller quota, and the rate falls as one over their
+//!   number. Give such a scope [`Fixed`], or a floor.
 //! - Other consumers look like a smaller quota. Several processes that share
 //!   one find even shares, since who sends more is refused more.
 //! - A known quota that is yours alone is held by [`Fixed`] without a single
