@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Request;
 use tower::{Layer as _, ServiceExt as _};
 use tower_retry_after::{
-    CallOptions, Classifier, Cost, Fixed, RetryAfterLayer, Verdict, classify_fn,
+    CallOptions, Classifier, Cost, ErrorKind, Fixed, RetryAfterLayer, Verdict, classify_fn,
 };
 
 use crate::support::*;
@@ -155,4 +155,38 @@ async fn each_attempt_of_a_call_pays_for_itself() {
         panic!("{:?}", server.times());
     };
     assert!(second >= first + secs(30), "{second:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_would_wait_too_long_for_a_bucket_is_refused_on_arrival() {
+    let tokens = || (policy().bucket("tokens", 10.0), tokens(10_000), tokens(1));
+    let requests = || {
+        let law = Fixed::per_second(10.0);
+        (policy().law(law), Cost::requests(10_000), Cost::ONE)
+    };
+    for (policy, spends, next) in [tokens(), requests()] {
+        let server = Server::new(ms(10), |_| ok());
+        let (client, _) = client_of(&server, policy);
+        assert_eq!(statuses(vec![send(&client, costing(spends))]).await, [200]);
+        // Without a deadline nobody waits longer than the longest pause.
+        let error = client
+            .clone()
+            .oneshot(costing(next.clone()))
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::QueueFull);
+        let again = error.retry_after().unwrap();
+        assert!(again >= secs(998) && again <= secs(1000), "{again:?}");
+        let with = |deadline| {
+            let options = CallOptions::new().cost(next.clone());
+            let mut request = get(A);
+            request.extensions_mut().insert(options.deadline(deadline));
+            request
+        };
+        let error = client.clone().oneshot(with(secs(900))).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Deadline);
+        assert_eq!(server.now(), ms(10), "they waited");
+        assert_eq!(statuses(vec![send(&client, with(secs(1100)))]).await, [200]);
+        assert!(server.times()[1] >= secs(998), "{:?}", server.times());
+    }
 }
