@@ -138,9 +138,10 @@ impl<'a> ScopeKey<'a> {
     /// use http::Uri;
     /// use tower_retry_after::ScopeKey;
     ///
-    /// let key = ScopeKey::host_of(&Uri::from_static("https://API.example.com/a?b")).unwrap();
-    /// assert_eq!(key.to_string(), "https://api.example.com");
-    /// assert_ne!(key, ScopeKey::new("https://api.example.com"));
+    /// let uri = Uri::from_static("https://API.example.com/a?b");
+    /// let key = ScopeKey::host_of(&uri).unwrap();
+    /// assert_eq!(key.to_string(), "https://api.example.com:443");
+    /// assert_ne!(key, ScopeKey::new("https://api.example.com:443"));
     /// ```
     pub fn host_of(uri: &'a Uri) -> Option<Self> {
         let authority = uri.authority()?;

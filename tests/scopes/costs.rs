@@ -87,12 +87,7 @@ async fn an_attempt_takes_of_all_buckets_or_of_none() {
         lacking.abort();
         sleep(ms(1)).await;
         // The first refills once in a hundred seconds; it was not touched.
-        let next = at_once(async {
-            let next = send(&client, costing(scarce));
-            tokio::task::yield_now().await;
-            next
-        })
-        .await;
+        let next = send(&client, costing(scarce));
         sleep(ms(5)).await;
         assert_eq!(server.count(), 2, "what it did not get was kept");
         assert_eq!(statuses(vec![next]).await, [200]);
