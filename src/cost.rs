@@ -8,7 +8,8 @@ use std::borrow::Cow;
 /// otherwise. Services that count other units too have a named bucket for each
 /// ([`Policy::bucket`](crate::Policy::bucket)). An attempt takes of all of them
 /// or of none; a cost beyond a bucket's depth is granted when that is full, and
-/// delays the next.
+/// delays the next. A call without a deadline that would wait for longer than
+/// [`max_pause`](crate::Policy::max_pause) is refused.
 ///
 /// ```
 /// use tower_retry_after::{CallOptions, Cost};

@@ -120,22 +120,44 @@ impl ScopeKey<'static> {
     /// is missing too.
     pub fn host<'a>(head: &Head<'a>) -> Option<ScopeKey<'a>> {
         let uri = head.uri();
-        let scheme = uri.scheme_str().unwrap_or("http");
-        let (host, port) = match uri.authority() {
-            Some(authority) => (authority.host(), authority.port_u16()),
-            None => {
-                let host = head.headers().get(header::HOST)?.to_str().ok()?;
-                split_host(host)?
-            }
-        };
-        let scheme = lower(scheme);
-        let default = if scheme == "https" { 443 } else { 80 };
-        let origin = Segment::Origin(scheme, lower(host), port.unwrap_or(default));
-        Some(ScopeKey::of(origin))
+        ScopeKey::host_of(uri).or_else(|| {
+            let host = head.headers().get(header::HOST)?.to_str().ok()?;
+            let (host, port) = split_host(host)?;
+            Some(ScopeKey::origin(uri, host, port))
+        })
     }
 }
 
 impl<'a> ScopeKey<'a> {
+    /// The default key of requests to `uri`: to name their scope without a
+    /// request at hand. `None` if the URI names no host.
+    ///
+    /// A text that looks the same is another key.
+    ///
+    /// ```
+    /// use http::Uri;
+    /// use tower_retry_after::ScopeKey;
+    ///
+    /// let uri = Uri::from_static("https://API.example.com/a?b");
+    /// let key = ScopeKey::host_of(&uri).unwrap();
+    /// assert_eq!(key.to_string(), "https://api.example.com:443");
+    /// assert_ne!(key, ScopeKey::new("https://api.example.com:443"));
+    /// ```
+    pub fn host_of(uri: &'a Uri) -> Option<Self> {
+        let authority = uri.authority()?;
+        Some(Self::origin(uri, authority.host(), authority.port_u16()))
+    }
+
+    fn origin(uri: &'a Uri, host: &'a str, port: Option<u16>) -> Self {
+        let scheme = lower(uri.scheme_str().unwrap_or("http"));
+        let default = if scheme == "https" { 443 } else { 80 };
+        Self::of(Segment::Origin(
+            scheme,
+            lower(host),
+            port.unwrap_or(default),
+        ))
+    }
+
     /// A path of one segment.
     pub fn new(segment: impl Into<Cow<'a, str>>) -> Self {
         Self::of(Segment::Text(segment.into()))

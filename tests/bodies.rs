@@ -96,6 +96,27 @@ async fn an_upload_refused_half_way_gets_no_second_half_upload() {
 }
 
 #[tokio::test]
+async fn a_body_in_memory_refused_half_way_is_repeated_whole() {
+    for version in VERSIONS {
+        // More than goes out before the server has read anything.
+        let data = bytes(8_000_000);
+        let server = Server::start(version, |nth| match nth {
+            0 => Act::RefuseEarly,
+            _ => once(nth),
+        })
+        .await;
+        let request = post(&server, Full::new(data.clone()));
+        let response = send(client(version, layer()), request).await;
+        assert_eq!(response.status(), 200, "{version:?}");
+        let [early, whole] = &server.requests()[..] else {
+            panic!("{version:?}: {}", server.requests().len());
+        };
+        assert!(early.0.len() < data.len(), "{version:?}: it was read whole");
+        assert!(whole.0 == data, "{version:?}: {} bytes", whole.0.len());
+    }
+}
+
+#[tokio::test]
 async fn trailers_of_a_request_are_repeated() {
     let server = Server::start(Version::HTTP_2, once).await;
     let mut trailers = HeaderMap::new();

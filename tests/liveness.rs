@@ -152,6 +152,35 @@ async fn a_buffer_below_and_one_that_is_slow_to_be_ready_do_not_deadlock() {
     assert_nothing_is_held(&layer);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_permit_below_the_layer_is_free_for_others_during_a_pause() {
+    let server = Server::new(ms(10), |send| match send.nth {
+        0 => refusal(5),
+        _ => ok(),
+    });
+    let permits = Arc::new(Semaphore::new(1));
+    let limit = GlobalConcurrencyLimitLayer::with_semaphore(Arc::clone(&permits));
+    let layer = RetryAfterLayer::new().policy(fast());
+    let client = ServiceBuilder::new()
+        .layer(layer.clone())
+        .layer(limit)
+        .service(server.clone());
+    // One that was refused, and some that came later and were readied.
+    let mut calls = vec![tokio::spawn(client.clone().oneshot(get(A)))];
+    sleep(ms(20)).await;
+    for _ in 0..3 {
+        calls.push(tokio::spawn(client.clone().oneshot(get(A))));
+        sleep(ms(1)).await;
+        assert_eq!(permits.available_permits(), 1, "held during a pause");
+    }
+    sleep(secs(4)).await;
+    assert_eq!((permits.available_permits(), server.count()), (1, 1));
+    for call in calls {
+        assert_eq!(call.await.unwrap().unwrap().status(), 200);
+    }
+    assert_nothing_is_held(&layer);
+}
+
 #[track_caller]
 fn assert_nothing_is_held(layer: &RetryAfterLayer) {
     let snapshot = layer.scopes().get(scope_of(A)).snapshot();

@@ -31,7 +31,9 @@ use crate::{
 ///
 /// State is born in the layer: every service made from it, every clone of it
 /// and of them, and every layer given the same [`Scopes`], share it. A setter
-/// makes a layer of its own, which shares nothing with what it was made from.
+/// keeps the scopes, unless it is one of what scopes obey ([`law`](Self::law),
+/// [`max_pause`](Self::max_pause), …): that one gives the layer scopes of its
+/// own.
 ///
 /// # Defaults
 ///
@@ -66,8 +68,9 @@ pub struct RetryAfterLayer {
 #[derive(Clone, Debug)]
 struct Settings {
     policy: Policy,
-    /// Made when first asked for: until then the policy may change.
-    scopes: OnceLock<Scopes>,
+    /// Made when first asked for: until then the policy may change. Shared by
+    /// all layers that differ only in what a call may do.
+    scopes: Arc<OnceLock<Scopes>>,
     how: How,
     retry: RetryLayer,
     classifier: Arc<dyn Classifier>,
@@ -86,7 +89,7 @@ impl RetryAfterLayer {
         Self {
             settings: Arc::new(Settings {
                 policy: Policy::default(),
-                scopes: OnceLock::new(),
+                scopes: Arc::default(),
                 how: How::DEFAULT,
                 retry: RetryLayer::new(),
                 classifier: Arc::new(HttpClassifier::new()),
@@ -99,7 +102,7 @@ impl RetryAfterLayer {
     pub fn with_scopes(scopes: Scopes) -> Self {
         Self::new().with(|settings| {
             settings.policy = scopes.policy().clone();
-            settings.scopes = scopes.into();
+            settings.scopes = Arc::new(scopes.into());
         })
     }
 
@@ -136,7 +139,7 @@ impl RetryAfterLayer {
     fn with_policy(self, change: impl FnOnce(Policy) -> Policy) -> Self {
         self.with(|settings| {
             settings.policy = change(settings.policy.clone());
-            settings.scopes = OnceLock::new();
+            settings.scopes = Arc::default();
         })
     }
 }
@@ -145,6 +148,9 @@ impl RetryAfterLayer {
 impl RetryAfterLayer {
     /// Sets how a request's scope is found. Defaults to [`ScopeKey::host`],
     /// which also stands in where the function gives `None`.
+    ///
+    /// A closure that is first kept in a `let` does not infer; hand it over at
+    /// once.
     pub fn scope_fn<F>(self, f: F) -> Self
     where
         F: for<'a> Fn(&Head<'a>) -> Option<ScopeKey<'a>> + Send + Sync + 'static,

@@ -269,6 +269,18 @@ impl Pace {
         let over = ahead as f64 + 1.0 - Bucket::depth(rate);
         self.guarded(now, |law| law.least_wait(now, over.max(0.0)))
     }
+
+    /// How long it takes at least to make up for a cost beyond the depth.
+    pub(super) fn owed(&mut self, now: Instant) -> Duration {
+        let rate = self.rate(now);
+        // Nothing is taken of a copy; of what one token waits for, it is the
+        // last.
+        let Err(at) = { self.bucket }.take(now, rate, 1) else {
+            return Duration::ZERO;
+        };
+        let debt = at.secs_since(now) * rate.get() - 1.0;
+        self.guarded(now, |law| law.least_wait(now, debt.max(0.0)))
+    }
 }
 
 fn floor(now: Instant) -> Box<dyn Law> {

@@ -57,6 +57,16 @@ impl Buckets {
         Ok(())
     }
 
+    /// When all of them have enough for `costs` at the earliest.
+    pub(super) fn ready(&self, now: Instant, costs: &Costs) -> Instant {
+        let asked = self.0.iter().enumerate();
+        let ready = asked.filter_map(|(i, (rate, bucket))| {
+            // Nothing is taken of a copy.
+            { *bucket }.take(now, *rate, costs.named(i)).err()
+        });
+        ready.fold(now, Instant::max)
+    }
+
     /// Gives all of `costs` back.
     pub(super) fn give_back(&mut self, costs: &Costs) {
         for (i, (_, bucket)) in self.0.iter_mut().enumerate() {

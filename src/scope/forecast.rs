@@ -1,6 +1,6 @@
 //! When a call's turn would come, and who is refused rather than let wait.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{Refusal, Scope, cell::Tree, pause::Answer, queue::Ask};
 use crate::{error::ErrorKind, time::Instant};
@@ -25,7 +25,7 @@ impl Tree {
         {
             return Err(Refusal::new(ErrorKind::Budget, None));
         }
-        for level in scope.path() {
+        for (i, level) in scope.path().enumerate() {
             let Some(awake) = self.awake(level) else {
                 continue;
             };
@@ -39,13 +39,20 @@ impl Tree {
             // Who came before those that wait does not wait for all of them.
             let last = awake.queue.last().is_none_or(|last| last < ask.place);
             let ahead = if last { awake.queue.waiting() } else { 0 };
-            let queued = match &mut awake.pace {
-                Some(pace) => pace.least_wait(now, ahead),
-                None => std::time::Duration::ZERO,
+            let (queued, owed) = match &mut awake.pace {
+                Some(pace) => (pace.least_wait(now, ahead), pace.owed(now)),
+                None => (Duration::ZERO, Duration::ZERO),
             };
-            let then = opens + queued;
+            // What was taken beyond a bucket's depth is made up for in a pause
+            // too.
+            let mut paid = now + owed;
+            if i == 0 {
+                paid = paid.max(awake.buckets.ready(now, &ask.costs));
+            }
+            let then = (opens + queued).max(paid);
             // A pause has its own bound; this one is for what comes after it.
-            if ask.deadline == Instant::NEVER && queued > policy.max_pause {
+            let longest = queued.max(paid - now);
+            if ask.deadline == Instant::NEVER && longest > policy.max_pause {
                 return Err(Refusal::new(ErrorKind::QueueFull, Some(then - now)));
             }
             if awake.queue.len() >= policy.max_waiters {

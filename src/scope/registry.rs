@@ -109,6 +109,9 @@ impl Scopes {
     }
 
     /// A handle on the scope of `key`, which begins to exist if it did not.
+    ///
+    /// Of a host: `scopes.get(ScopeKey::host_of(&uri)?)`. A text is a segment of
+    /// its own, as `scope_fn` may give it, and never a host.
     pub fn get<'a>(&self, key: impl Into<ScopeKey<'a>>) -> ScopeHandle {
         ScopeHandle::new(self.used(self.find(&key.into())))
     }

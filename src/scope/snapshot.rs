@@ -39,6 +39,9 @@ pub struct ScopeSnapshot {
     /// The most that the server accepted in 60 s; `None` until it refused.
     pub observed_ceiling: Option<u64>,
     /// A rate to set by hand, in requests per second: 80 % of that ceiling.
+    ///
+    /// It means little until callers have asked for all of the quota for a
+    /// minute.
     pub suggested_rate: Option<f64>,
 }
 

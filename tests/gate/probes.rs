@@ -157,3 +157,21 @@ async fn many_that_hang_one_after_the_other_are_one_for_each_lease() {
     assert_eq!(done, 11);
     let _ = client.oneshot(get(A)).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_accepted_during_a_newer_pause_does_not_end_it() {
+    let server = refusing_once(|| ok().after(ms(500)));
+    let (client, layer) = client_of(&server, fast());
+    let mut calls = send_all(1, &client, A);
+    sleep(ms(20)).await;
+    calls.extend(send_all(5, &client, A));
+    while server.count() < 2 {
+        sleep(ms(1)).await;
+    }
+    // The probe is on its way; its answer tells nothing of what began since.
+    let began = server.now();
+    layer.scopes().get(scope_of(A)).pause_for(secs(20));
+    assert_eq!(statuses(calls).await, [200; 6]);
+    let times = server.times();
+    assert!(times[2] >= began + secs(20), "{times:?}");
+}

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tower_retry_after::Fixed;
+use tower::Layer as _;
+use tower_retry_after::{Aimd, Fixed, Learned, Policy, RetryAfterLayer};
 
 use crate::support::*;
 
@@ -140,4 +141,42 @@ async fn several_processes_resume_at_different_instants() {
             .iter()
             .all(|at| *at >= due && *at <= due + ms(1_500) + ms(1))
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_law_lets_them_go_in_a_cluster() {
+    let laws: [fn() -> Policy; 3] = [
+        policy,
+        || policy().law(Aimd::per_second(100.0)),
+        || policy().law(Learned::slow_start()),
+    ];
+    for policy in laws {
+        for pause in [2, 30] {
+            let server = Server::new(ms(10), move |send| match send.nth {
+                0 => refusal(pause),
+                _ => ok(),
+            });
+            let (client, _) = client_of(&server, policy());
+            let mut calls = send_all(1, &client, A);
+            sleep(ms(20)).await;
+            calls.extend(send_all(100, &client, A));
+            assert_eq!(statuses(calls).await, [200; 101]);
+            let gaps = gaps(&server.times()[1..]);
+            // Not two in one millisecond, and the probe has answered before.
+            assert!(gaps.iter().all(|gap| *gap >= ms(1)), "{gaps:?}");
+            assert!(gaps[0] >= ms(10), "{gaps:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_of_a_paused_parent_are_no_cluster_either() {
+    let server = Server::new(ms(10), |_| ok());
+    let layer = by_path(RetryAfterLayer::new().policy(policy()));
+    let client = layer.layer(server.clone());
+    layer.scopes().get("host").pause_for(secs(20));
+    let paths = (0..100).map(|nth| format!("http://a.test/host/{}", nth % 50));
+    let calls = paths.map(|path| send(&client, get(&path))).collect();
+    assert_eq!(statuses(calls).await, [200; 100]);
+    assert_even(&server.times(), secs(20), secs(2));
 }

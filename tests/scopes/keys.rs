@@ -1,6 +1,6 @@
 //! Which calls share a scope.
 
-use http::Request;
+use http::{Request, Uri};
 use tower::{Layer as _, ServiceExt as _};
 use tower_retry_after::{RetryAfterLayer, ScopeKey, Scopes};
 
@@ -123,4 +123,40 @@ async fn layers_share_scopes_and_their_policy_if_they_are_given_the_same() {
     for apart in [RetryAfterLayer::new(), one.max_pause(secs(9))] {
         assert!(!waits(&server, &apart.layer(server.clone()), get(uri)).await);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn layers_made_of_one_share_its_scopes_whatever_their_calls_may_do() {
+    let server = Server::new(ms(10), |_| ok());
+    let base = RetryAfterLayer::new();
+    // Whether the scopes were asked for before or not.
+    let before = base.clone().deadline(secs(60));
+    let scopes = base.scopes();
+    let after = base.clone().without_retry();
+    scopes
+        .get(scope_of("http://a.test/"))
+        .pause_for(secs(100_000));
+    for layer in [base, before, after] {
+        let error = layer
+            .layer(server.clone())
+            .oneshot(get("http://a.test/"))
+            .await;
+        assert!(error.unwrap_err().is_refusal());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_can_be_named_without_a_request() {
+    let server = Server::new(ms(10), |_| ok());
+    let (client, layer) = client_of(&server, policy());
+    let scopes = layer.scopes();
+    let uri = Uri::from_static("HTTP://user@A.test:80/any?thing");
+    // What looks the same is another scope.
+    scopes.get("http://a.test").pause_for(secs(5));
+    assert!(!waits(&server, &client, get("http://a.test/")).await);
+    scopes
+        .get(ScopeKey::host_of(&uri).unwrap())
+        .pause_for(secs(5));
+    assert!(waits(&server, &client, get("http://a.test/")).await);
+    assert_eq!(ScopeKey::host_of(&Uri::from_static("/path")), None);
 }

@@ -10,6 +10,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod costs;
 mod handles;
 mod keys;
 mod options;

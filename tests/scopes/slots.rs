@@ -1,8 +1,10 @@
 //! Slots: how many attempts are in flight at once.
 
+use std::{sync::Mutex, time::Duration};
+
 use http_body_util::BodyExt as _;
 use tower::{Layer as _, ServiceExt as _};
-use tower_retry_after::RetryAfterLayer;
+use tower_retry_after::{RetryAfterLayer, Verdict, classify_fn, verdict::ThrottleKind};
 
 use crate::support::*;
 
@@ -76,4 +78,78 @@ async fn a_body_that_is_read_holds_its_slot_as_long_as_it_streams() {
     drop(stream);
     assert_eq!(statuses(vec![waits]).await, [200]);
     assert_eq!(server.times()[1], began);
+}
+
+/// A server that serves `most` at once, each for a second, and refuses the
+/// next at once, without saying until when; and the most that it was sent at
+/// once.
+fn serves(most: usize) -> (Server, impl Fn() -> usize) {
+    let busy = std::sync::Arc::new(Mutex::new((Vec::<Duration>::new(), 0)));
+    let seen = std::sync::Arc::clone(&busy);
+    let server = Server::new(ms(10), move |send| {
+        let (until, peak) = &mut *busy.lock().unwrap();
+        until.retain(|until| *until > send.at);
+        *peak = (until.len() + 1).max(*peak);
+        match until.len() < most {
+            true => {
+                until.push(send.at + secs(1));
+                ok().after(ms(990))
+            }
+            false => status(429, "too many at once"),
+        }
+    });
+    (server, move || std::mem::take(&mut seen.lock().unwrap().1))
+}
+
+/// Every refusal is about what is in flight.
+fn concurrent(layer: RetryAfterLayer) -> RetryAfterLayer {
+    layer.classifier(classify_fn(|head| {
+        let verdict = Verdict::throttled(ThrottleKind::ConcurrencyLimited);
+        (head.status == 429).then_some(verdict)
+    }))
+}
+
+/// Forty callers that call again as soon as they have an answer, until `end`.
+async fn saturate(server: &Server, client: &Client, end: Duration) {
+    let callers = (0..40).map(|_| async {
+        while server.now() < end {
+            let reply = client.clone().oneshot(get(A)).await.unwrap();
+            reply.into_body().collect().await.unwrap();
+        }
+    });
+    futures_util::future::join_all(callers).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_serves_eight_at_once_is_soon_sent_no_more() {
+    let (server, peak) = serves(8);
+    let layer = concurrent(RetryAfterLayer::new().policy(policy()));
+    let client = layer.layer(server.clone());
+    saturate(&server, &client, secs(60)).await;
+    peak();
+    let (count, began) = (server.count(), server.now());
+    saturate(&server, &client, began + secs(200)).await;
+    assert!(peak() <= 9, "more than one beyond what is served is tried");
+    let later = server.sends().split_off(count);
+    let refused = later.iter().filter(|send| send.status == 429).count();
+    assert!(refused * 100 <= later.len(), "{refused} of {}", later.len());
+    // All eight are used, but for the time in which a slot changes hands.
+    assert!(later.len() > 8 * 200 * 9 / 10, "{} sent", later.len());
+    let snapshot = layer.scopes().get(scope_of(A)).snapshot();
+    assert_eq!(snapshot.rate, None, "it is no limit on the rate");
+    assert!(matches!(snapshot.limit, Some(8 | 9)), "{snapshot:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_was_set_is_never_raised_by_one_that_is_learned() {
+    let (server, peak) = serves(2);
+    let layer = concurrent(RetryAfterLayer::new().policy(policy().max_in_flight(4)));
+    let client = layer.layer(server.clone());
+    saturate(&server, &client, secs(300)).await;
+    assert!(peak() <= 4, "the limit that was set");
+    // The server has room now for as many as there are callers.
+    let (roomy, peak) = serves(1_000);
+    let client = layer.layer(roomy.clone());
+    saturate(&roomy, &client, secs(600)).await;
+    assert_eq!(peak(), 4);
 }
