@@ -1,12 +1,15 @@
 //! The named buckets of a scope: units besides requests.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use super::{Policy, Scope, queue::Costs};
+use super::{
+    Policy, Scope,
+    queue::{Costs, Sum},
+};
 use crate::{
     cost::Cost,
     law::{Bucket, Rate},
-    time::Instant,
+    time::{Instant, seconds},
 };
 
 impl Scope {
@@ -55,6 +58,19 @@ impl Buckets {
             }
         }
         Ok(())
+    }
+
+    /// How long it takes from `now` on until `costs` can be taken once `ahead`
+    /// were.
+    pub(super) fn least_wait(&self, now: Instant, ahead: &Sum, costs: &Costs) -> Duration {
+        let waits = self.0.iter().enumerate().map(|(i, (rate, bucket))| {
+            let (ahead, cost) = (ahead.named(i), costs.named(i));
+            if ahead == 0 && cost == 0 {
+                return Duration::ZERO;
+            }
+            seconds(bucket.missing(now, *rate, ahead, cost) / rate.get())
+        });
+        waits.max().unwrap_or_default()
     }
 
     /// Gives all of `costs` back.

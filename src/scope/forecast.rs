@@ -1,6 +1,6 @@
 //! When a call's turn would come, and who is refused rather than let wait.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{Refusal, Scope, cell::Tree, pause::Answer, queue::Ask};
 use crate::{error::ErrorKind, time::Instant};
@@ -25,7 +25,7 @@ impl Tree {
         {
             return Err(Refusal::new(ErrorKind::Budget, None));
         }
-        for level in scope.path() {
+        for (i, level) in scope.path().enumerate() {
             let Some(awake) = self.awake(level) else {
                 continue;
             };
@@ -36,14 +36,18 @@ impl Tree {
                 return Err(closed(now, until, exhausted));
             }
             let opens = awake.gate.closed_until().unwrap_or(now).max(now);
-            // Who came before those that wait does not wait for all of them.
-            let last = awake.queue.last().is_none_or(|last| last < ask.place);
-            let ahead = if last { awake.queue.waiting() } else { 0 };
-            let queued = match &mut awake.pace {
-                Some(pace) => pace.least_wait(now, ahead),
-                None => std::time::Duration::ZERO,
+            let ahead = awake.queue.ahead_of(ask.place);
+            let paced = awake.least_wait(now, opens, ahead.requests, ask.costs.requests);
+            let named = match i {
+                0 => awake.buckets.least_wait(opens, &ahead, &ask.costs),
+                _ => Duration::ZERO,
             };
+            let queued = paced.max(named);
             let then = opens + queued;
+            // Whom the rate turns away wants it as much as who waits for it.
+            let late = ask.deadline == Instant::NEVER && paced > policy.max_pause
+                || opens + paced >= ask.deadline;
+            awake.turned_away |= late && !paced.is_zero();
             // A pause has its own bound; this one is for what comes after it.
             if ask.deadline == Instant::NEVER && queued > policy.max_pause {
                 return Err(Refusal::new(ErrorKind::QueueFull, Some(then - now)));

@@ -3,7 +3,7 @@
 use std::{sync::Mutex, time::Duration};
 
 use tower::ServiceExt as _;
-use tower_retry_after::{Aimd, Fixed, Learned};
+use tower_retry_after::{Aimd, CallOptions, Fixed, Learned};
 
 use crate::support::*;
 
@@ -122,6 +122,24 @@ async fn ten_callers_of_a_quiet_scope_are_let_go_within_seconds() {
     calls.extend(send_all(10, &client, A));
     assert_eq!(statuses(calls).await, [200; 11]);
     assert!(server.now() < secs(4), "{:?}", server.now());
+}
+
+/// A law grows only while callers wait; if all those that would have to wait
+/// were refused, it would never grow again.
+#[tokio::test(start_paused = true)]
+async fn callers_that_are_turned_away_are_demand_too() {
+    let server = Server::new(ms(10), |_| ok());
+    let slow = Learned::new().start_rate(0.05);
+    let (client, layer) = client_of(&server, policy().law(slow));
+    for _ in 0..600 {
+        let mut request = get(A);
+        let hurried = CallOptions::new().deadline(secs(1));
+        request.extensions_mut().insert(hurried);
+        let _ = client.clone().oneshot(request).await;
+        sleep(secs(1)).await;
+    }
+    let rate = layer.scopes().get(scope_of(A)).snapshot().rate;
+    assert!(rate > Some(0.5), "{rate:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,11 @@
 
 use http_body_util::BodyExt as _;
 use tower::{Layer as _, ServiceExt as _};
-use tower_retry_after::RetryAfterLayer;
+use tower_retry_after::{
+    RetryAfterLayer,
+    law::{Attempt, Law, LawConfig, Rate},
+    time::Instant,
+};
 
 use crate::support::*;
 
@@ -76,4 +80,40 @@ async fn a_body_that_is_read_holds_its_slot_as_long_as_it_streams() {
     drop(stream);
     assert_eq!(statuses(vec![waits]).await, [200]);
     assert_eq!(server.times()[1], began);
+}
+
+/// Lets nothing be in flight, as it says.
+#[derive(Debug)]
+struct Shut;
+
+impl Law for Shut {
+    fn on_attempt(&mut self, _: &Attempt) {}
+
+    fn set_rate(&mut self, _: Instant, _: Rate) {}
+
+    fn rate(&mut self, _: Instant) -> Rate {
+        Rate::FASTEST
+    }
+
+    fn limit(&mut self, _: Instant) -> Option<u32> {
+        Some(0)
+    }
+}
+
+impl LawConfig for Shut {
+    fn start(&self) -> Option<Rate> {
+        Some(Rate::FASTEST)
+    }
+
+    fn build(&self, _: Instant, _: Rate) -> Box<dyn Law> {
+        Box::new(Self)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_law_that_allows_none_in_flight_stops_nobody() {
+    let server = Server::new(secs(1), |_| ok());
+    let (client, _) = client_of(&server, policy().law(Shut));
+    assert_eq!(statuses(send_all(3, &client, A)).await, [200; 3]);
+    assert!(gaps(&server.times()).iter().all(|gap| *gap >= secs(1)));
 }
