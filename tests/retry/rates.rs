@@ -2,8 +2,11 @@
 
 use std::{sync::Mutex, time::Duration};
 
-use tower::ServiceExt as _;
-use tower_retry_after::{Aimd, CallOptions, Fixed, Learned};
+use tower::{Layer as _, ServiceExt as _};
+use tower_retry_after::{
+    Aimd, CallOptions, Fixed, Learned, RetryAfterLayer, classify_fn,
+    verdict::{Level, Throttle, ThrottleKind, Verdict},
+};
 
 use crate::support::*;
 
@@ -163,4 +166,23 @@ async fn a_slow_start_floods_nobody_and_grows() {
     );
     assert_eq!(statuses(calls).await, [200; 100]);
     assert!(server.now() - began < secs(30), "{:?}", server.now());
+}
+
+/// A level that nobody asked for itself has measured nothing yet, but its law
+/// was told where to begin.
+#[tokio::test(start_paused = true)]
+async fn a_law_that_a_refusal_wakes_begins_where_it_was_told() {
+    let server = Server::new(ms(10), |send| match send.nth {
+        0 => refusal(1),
+        _ => ok(),
+    });
+    let about_the_host = classify_fn(|head: &http::response::Parts| {
+        let refused = Throttle::new(ThrottleKind::RateLimited).level(Level::Depth(1));
+        (head.status == 429).then(|| Verdict::from(refused))
+    });
+    let layer = by_path(RetryAfterLayer::new().policy(policy().law(Fixed::per_second(50.0))));
+    let client = layer.classifier(about_the_host).layer(server.clone());
+    let uri = "http://x.test/host/search";
+    assert_eq!(statuses(send_all(1, &client, uri)).await, [200]);
+    assert_eq!(statuses(send_all(20, &client, uri)).await, [200; 20]);
 }
