@@ -78,6 +78,15 @@ impl Bucket {
         Ok(())
     }
 
+    /// The tokens that are missing at `now`, from a bucket refilled at `rate`,
+    /// for `cost` of them once `ahead` were taken; negative if there are more.
+    pub(crate) fn missing(mut self, now: Instant, rate: Rate, ahead: u64, cost: u32) -> f64 {
+        self.follow(now, rate);
+        #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+        let ahead = ahead as f64;
+        ahead + f64::from(cost).min(Self::depth(rate)) - self.level(now)
+    }
+
     /// Gives back what was taken for an attempt that was never sent.
     pub(crate) fn give_back(&mut self, cost: u32) {
         self.tokens += f64::from(cost);

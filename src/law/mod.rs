@@ -114,7 +114,8 @@ pub trait Law: fmt::Debug + Send {
         seconds(attempts / self.rate(now).get())
     }
 
-    /// How many attempts may be in flight at `now`. No limit by default.
+    /// How many attempts may be in flight at `now`; zero counts as one. No limit
+    /// by default.
     ///
     /// For a server that answers to load and not to rate. One that says so, by
     /// a `ConcurrencyLimited` verdict, is limited without the law's help.
@@ -137,8 +138,9 @@ pub struct Attempt {
     /// It was sent before the scope's last pause or cut: it must neither cut
     /// nor raise the rate. A stale acceptance was served all the same.
     pub stale: bool,
-    /// Callers were waiting for the rate. Without, growth means nothing: an
-    /// idle hour is no evidence of capacity.
+    /// Callers were waiting for the rate, or were refused rather than let wait
+    /// for it. Without, growth means nothing: an idle hour is no evidence of
+    /// capacity.
     pub waiting: bool,
     /// How many attempts of the scope are in flight, this one included.
     pub in_flight: u32,

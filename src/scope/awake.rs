@@ -32,6 +32,8 @@ pub(super) struct Awake {
     pub(super) leases: Leases,
     pub(super) budget: Budget,
     pub(super) drivers: Drivers,
+    /// Somebody was refused who would have had to wait too long for the rate.
+    pub(super) turned_away: bool,
     /// The usual time to a response head; zero until one was seen.
     head_time: Duration,
     /// Epoch and instant of sending of the latest-sent accepted attempt.
@@ -58,6 +60,7 @@ impl Awake {
             leases: Leases::default(),
             budget: Budget::new(now),
             drivers: Drivers::default(),
+            turned_away: false,
             head_time: Duration::ZERO,
             accepted: (0, Instant::ZERO),
             throttles: [(0, 0); 2],
@@ -98,6 +101,35 @@ impl Awake {
             limit: self.limit(now),
             rate: rate.map_or(f64::INFINITY, Rate::get),
         }
+    }
+
+    /// Whether callers wait for the rate, or were turned away since the last
+    /// answer rather than let wait for it.
+    pub(super) fn is_wanted(&mut self) -> bool {
+        std::mem::take(&mut self.turned_away) || self.queue.waiting() > 0
+    }
+
+    /// How long the law holds a call back at least from when the gate `opens`
+    /// on, for `ahead` tokens of others and `cost` of its own.
+    pub(super) fn least_wait(
+        &mut self,
+        now: Instant,
+        opens: Instant,
+        ahead: u64,
+        cost: u32,
+    ) -> Duration {
+        let Some(pace) = self.pace.as_mut().filter(|_| ahead > 0 || cost > 0) else {
+            return Duration::ZERO;
+        };
+        let rate = pace.rate(now);
+        let mut bucket = pace.bucket;
+        if self.gate.closed_until().is_some() {
+            bucket.drain(opens);
+        }
+        let missing = bucket.missing(opens, rate, ahead, cost);
+        // A probe pays by the pause.
+        let free = f64::from(u8::from(self.gate.needs_probe()));
+        pace.guarded(now, |law| law.least_wait(now, (missing - free).max(0.0)))
     }
 
     /// Opens the gate. Those who watch it must be told.
@@ -250,7 +282,9 @@ impl Pace {
 
     /// How many attempts the law lets be in flight.
     fn limit(&mut self, now: Instant) -> Option<u32> {
-        self.guarded(now, |law| law.limit(now))
+        let limit = self.guarded(now, |law| law.limit(now));
+        // With none in flight, nothing would ever end the wait for a slot.
+        limit.map(|limit| limit.max(1))
     }
 
     pub(super) fn take(&mut self, now: Instant, cost: u32) -> Result<(), Instant> {
@@ -260,26 +294,6 @@ impl Pace {
 
     pub(super) fn give_back(&mut self, cost: u32) {
         self.bucket.give_back(cost);
-    }
-
-    /// How long `ahead` callers take at least, the bucket being full.
-    pub(super) fn least_wait(&mut self, now: Instant, ahead: usize) -> Duration {
-        let rate = self.rate(now);
-        #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-        let over = ahead as f64 + 1.0 - Bucket::depth(rate);
-        self.guarded(now, |law| law.least_wait(now, over.max(0.0)))
-    }
-
-    /// How long it takes at least to make up for a cost beyond the depth.
-    pub(super) fn owed(&mut self, now: Instant) -> Duration {
-        let rate = self.rate(now);
-        // Nothing is taken of a copy; of what one token waits for, it is the
-        // last.
-        let Err(at) = { self.bucket }.take(now, rate, 1) else {
-            return Duration::ZERO;
-        };
-        let debt = at.secs_since(now) * rate.get() - 1.0;
-        self.guarded(now, |law| law.least_wait(now, debt.max(0.0)))
     }
 }
 

@@ -1,12 +1,15 @@
 //! The named buckets of a scope: units besides requests.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use super::{Policy, Scope, queue::Costs};
+use super::{
+    Policy, Scope,
+    queue::{Costs, Sum},
+};
 use crate::{
     cost::Cost,
     law::{Bucket, Rate},
-    time::Instant,
+    time::{Instant, seconds},
 };
 
 impl Scope {
@@ -57,14 +60,17 @@ impl Buckets {
         Ok(())
     }
 
-    /// When all of them have enough for `costs` at the earliest.
-    pub(super) fn ready(&self, now: Instant, costs: &Costs) -> Instant {
-        let asked = self.0.iter().enumerate();
-        let ready = asked.filter_map(|(i, (rate, bucket))| {
-            // Nothing is taken of a copy.
-            { *bucket }.take(now, *rate, costs.named(i)).err()
+    /// How long it takes from `now` on until `costs` can be taken once `ahead`
+    /// were.
+    pub(super) fn least_wait(&self, now: Instant, ahead: &Sum, costs: &Costs) -> Duration {
+        let waits = self.0.iter().enumerate().map(|(i, (rate, bucket))| {
+            let (ahead, cost) = (ahead.named(i), costs.named(i));
+            if ahead == 0 && cost == 0 {
+                return Duration::ZERO;
+            }
+            seconds(bucket.missing(now, *rate, ahead, cost) / rate.get())
         });
-        ready.fold(now, Instant::max)
+        waits.max().unwrap_or_default()
     }
 
     /// Gives all of `costs` back.

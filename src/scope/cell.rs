@@ -137,8 +137,8 @@ impl Tree {
         node.awake.as_deref_mut()
     }
 
-    /// Gives `scope` a law that begins at `rate`, or at the measured rate, if
-    /// it has none yet.
+    /// Gives `scope` a law that begins at `rate`, or where its settings have it
+    /// begin, or at the measured rate, if it has none yet.
     ///
     /// The bucket of a scope that has sent something begins empty.
     pub(super) fn wake_law(&mut self, scope: &Arc<Scope>, now: Instant, rate: Option<Rate>) {
@@ -149,6 +149,7 @@ impl Tree {
         };
         let (known, served) = (node.known, total.saturating_sub(node.throttled));
         let rate = rate
+            .or_else(|| config.start())
             .or(known)
             .unwrap_or_else(|| node.meter.rate(now, served));
         if let Some(awake) = self.wake(scope, now)

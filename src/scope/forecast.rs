@@ -36,23 +36,20 @@ impl Tree {
                 return Err(closed(now, until, exhausted));
             }
             let opens = awake.gate.closed_until().unwrap_or(now).max(now);
-            // Who came before those that wait does not wait for all of them.
-            let last = awake.queue.last().is_none_or(|last| last < ask.place);
-            let ahead = if last { awake.queue.waiting() } else { 0 };
-            let (queued, owed) = match &mut awake.pace {
-                Some(pace) => (pace.least_wait(now, ahead), pace.owed(now)),
-                None => (Duration::ZERO, Duration::ZERO),
+            let ahead = awake.queue.ahead_of(ask.place);
+            let paced = awake.least_wait(now, opens, ahead.requests, ask.costs.requests);
+            let named = match i {
+                0 => awake.buckets.least_wait(opens, &ahead, &ask.costs),
+                _ => Duration::ZERO,
             };
-            // What was taken beyond a bucket's depth is made up for in a pause
-            // too.
-            let mut paid = now + owed;
-            if i == 0 {
-                paid = paid.max(awake.buckets.ready(now, &ask.costs));
-            }
-            let then = (opens + queued).max(paid);
+            let queued = paced.max(named);
+            let then = opens + queued;
+            // Whom the rate turns away wants it as much as who waits for it.
+            let late = ask.deadline == Instant::NEVER && paced > policy.max_pause
+                || opens + paced >= ask.deadline;
+            awake.turned_away |= late && !paced.is_zero();
             // A pause has its own bound; this one is for what comes after it.
-            let longest = queued.max(paid - now);
-            if ask.deadline == Instant::NEVER && longest > policy.max_pause {
+            if ask.deadline == Instant::NEVER && queued > policy.max_pause {
                 return Err(Refusal::new(ErrorKind::QueueFull, Some(then - now)));
             }
             if awake.queue.len() >= policy.max_waiters {

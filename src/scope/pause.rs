@@ -249,6 +249,11 @@ impl Gate {
     pub(super) fn accepted(&mut self) -> bool {
         self.episode = None;
         // Only a probe is sent into a pause that must be proven.
+        self.needs_probe()
+    }
+
+    /// Whether it is closed until a probe has proven it open.
+    pub(super) const fn needs_probe(&self) -> bool {
         matches!(&self.state, State::Closed(pause) if pause.next_probe.is_some())
     }
 

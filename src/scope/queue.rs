@@ -94,6 +94,33 @@ impl Costs {
     }
 }
 
+/// What several calls take together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    pub(super) requests: u64,
+    named: [u64; NAMED],
+}
+
+impl Sum {
+    fn add(&mut self, costs: &Costs) {
+        self.requests += u64::from(costs.requests);
+        for (sum, cost) in self.named.iter_mut().zip(costs.named) {
+            *sum += u64::from(cost);
+        }
+    }
+
+    fn subtract(&mut self, costs: &Costs) {
+        self.requests -= u64::from(costs.requests);
+        for (sum, cost) in self.named.iter_mut().zip(costs.named) {
+            *sum -= u64::from(cost);
+        }
+    }
+
+    pub(super) fn named(&self, i: usize) -> u64 {
+        self.named.get(i).copied().unwrap_or(0)
+    }
+}
+
 /// What a call asks for when it wants to pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
@@ -186,12 +213,16 @@ pub(super) struct Queue {
     granted: VecDeque<(Instant, WaiterId)>,
     deadlines: BTreeSet<(Instant, WaiterId)>,
     aside: usize,
+    /// What those take who stand in the queue.
+    costs: Sum,
 }
 
 impl Queue {
     /// Puts a waiter in its place.
     pub(super) fn insert(&mut self, id: WaiterId, ask: &Ask) {
-        self.waiting.insert((ask.place, id));
+        if self.waiting.insert((ask.place, id)) {
+            self.costs.add(&ask.costs);
+        }
         if ask.deadline < Instant::NEVER {
             self.deadlines.insert((ask.deadline, id));
         }
@@ -201,7 +232,9 @@ impl Queue {
     pub(super) fn remove(&mut self, id: WaiterId, ask: &Ask, turn: &Turn) {
         match turn {
             Turn::Waiting => {
-                self.waiting.remove(&(ask.place, id));
+                if self.waiting.remove(&(ask.place, id)) {
+                    self.costs.subtract(&ask.costs);
+                }
                 self.deadlines.remove(&(ask.deadline, id));
             }
             // Looked up by lease: what was claimed is gone from the front.
@@ -249,9 +282,13 @@ impl Queue {
         self.waiting.first().copied()
     }
 
-    /// Who stands last.
-    pub(super) fn last(&self) -> Option<Place> {
-        self.waiting.last().map(|(place, _)| *place)
+    /// What those take at least who stand ahead of `place`.
+    pub(super) fn ahead_of(&self, place: Place) -> Sum {
+        // Who came before those that wait does not wait for all of them.
+        match self.waiting.last() {
+            Some((last, _)) if *last < place => self.costs,
+            _ => Sum::default(),
+        }
     }
 
     /// All who stand in the queue, in order.

@@ -208,13 +208,13 @@ impl Tree {
                 after.changed(level);
             }
             let in_flight = level.in_flight();
-            let waiting = awake.queue.waiting() > 0;
+            let wanted = awake.is_wanted();
             let attempt = Attempt::new(sent.at, now, Ended::Accepted)
                 .stale(stale)
-                .waiting(waiting)
+                .waiting(wanted)
                 .in_flight(in_flight);
             // It matters only to those who wait whether they are due earlier.
-            let before = waiting.then(|| awake.flow(now));
+            let before = (awake.queue.waiting() > 0).then(|| awake.flow(now));
             if let Some(concurrency) = &mut awake.concurrency {
                 concurrency.accepted(in_flight);
             }

@@ -111,7 +111,7 @@ impl Tree {
         let in_flight = level.in_flight();
         let attempt = Attempt::new(sent.at, now, ended)
             .stale(stale)
-            .waiting(awake.queue.waiting() > 0)
+            .waiting(awake.is_wanted())
             .in_flight(in_flight);
         if throttle.kind == ThrottleKind::ConcurrencyLimited && call.stage != Stage::Meanwhile {
             match &mut awake.concurrency {

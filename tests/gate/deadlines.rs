@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Request;
 use tower::{Layer as _, ServiceExt as _};
-use tower_retry_after::{CallOptions, ErrorKind, Fixed, Reason, RetryAfterLayer};
+use tower_retry_after::{CallOptions, Cost, ErrorKind, Fixed, Reason, RetryAfterLayer};
 
 use crate::support::*;
 
@@ -63,7 +63,9 @@ async fn who_cannot_get_a_turn_in_time_is_refused_on_arrival() {
         let error = at_once(call).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Deadline);
         assert!(error.is_refusal());
-        assert_eq!(error.retry_after(), Some(secs(9)), "for {deadline:?}");
+        // The pause, and the token after that of the probe.
+        let turn = Some(secs(9) + ms(1));
+        assert_eq!(error.retry_after(), turn, "for {deadline:?}");
     }
     assert_eq!(server.count(), 1);
     // One that can is not.
@@ -105,6 +107,37 @@ async fn without_a_deadline_nobody_waits_longer_in_a_queue_than_the_longest_paus
     let times = server.times();
     assert!(times.len() >= 60 && times.len() <= 63, "{}", times.len());
     assert!(times.iter().all(|at| *at <= secs(62)), "{times:?}");
+}
+
+/// Not only the others are waited for: so is a token that comes once in a
+/// quarter of an hour, and what an attempt before has cost beyond the depth.
+#[tokio::test(start_paused = true)]
+async fn who_would_wait_too_long_for_its_own_tokens_is_refused_on_arrival() {
+    let slow = policy().law(Fixed::per_second(0.001));
+    let spent = policy().bucket("tokens", 100.0);
+    for (policy, cost) in [(slow, Cost::ONE), (spent, Cost::ONE.and("tokens", 100_000))] {
+        let server = Server::new(ms(10), |_| ok());
+        let (client, _) = client_of(&server, policy);
+        let costing = |deadline: Duration| {
+            let mut request = get(A);
+            let options = CallOptions::new().deadline(deadline).cost(cost.clone());
+            request.extensions_mut().insert(options);
+            client.clone().oneshot(request)
+        };
+        assert_eq!(status_of(&costing(secs(10)).await), 200);
+        let late = at_once(costing(secs(900))).await.unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::Deadline);
+        assert!(late.retry_after() > Some(secs(900)), "{late:?}");
+        let mut patient = get(A);
+        patient
+            .extensions_mut()
+            .insert(CallOptions::new().cost(cost.clone()));
+        let refused = at_once(client.clone().oneshot(patient)).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::QueueFull);
+        assert_eq!(server.count(), 1);
+        // Who has the time gets its turn.
+        assert_eq!(status_of(&costing(secs(1_010)).await), 200);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,8 +2,11 @@
 
 use std::{sync::Mutex, time::Duration};
 
-use tower::ServiceExt as _;
-use tower_retry_after::{Aimd, Fixed, Learned};
+use tower::{Layer as _, ServiceExt as _};
+use tower_retry_after::{
+    Aimd, CallOptions, Fixed, Learned, RetryAfterLayer, classify_fn,
+    verdict::{Level, Throttle, ThrottleKind, Verdict},
+};
 
 use crate::support::*;
 
@@ -124,6 +127,24 @@ async fn ten_callers_of_a_quiet_scope_are_let_go_within_seconds() {
     assert!(server.now() < secs(4), "{:?}", server.now());
 }
 
+/// A law grows only while callers wait; if all those that would have to wait
+/// were refused, it would never grow again.
+#[tokio::test(start_paused = true)]
+async fn callers_that_are_turned_away_are_demand_too() {
+    let server = Server::new(ms(10), |_| ok());
+    let slow = Learned::new().start_rate(0.05);
+    let (client, layer) = client_of(&server, policy().law(slow));
+    for _ in 0..600 {
+        let mut request = get(A);
+        let hurried = CallOptions::new().deadline(secs(1));
+        request.extensions_mut().insert(hurried);
+        let _ = client.clone().oneshot(request).await;
+        sleep(secs(1)).await;
+    }
+    let rate = layer.scopes().get(scope_of(A)).snapshot().rate;
+    assert!(rate > Some(0.5), "{rate:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_slow_start_floods_nobody_and_grows() {
     let server = Server::new(ms(10), |_| ok());
@@ -145,4 +166,23 @@ async fn a_slow_start_floods_nobody_and_grows() {
     );
     assert_eq!(statuses(calls).await, [200; 100]);
     assert!(server.now() - began < secs(30), "{:?}", server.now());
+}
+
+/// A level that nobody asked for itself has measured nothing yet, but its law
+/// was told where to begin.
+#[tokio::test(start_paused = true)]
+async fn a_law_that_a_refusal_wakes_begins_where_it_was_told() {
+    let server = Server::new(ms(10), |send| match send.nth {
+        0 => refusal(1),
+        _ => ok(),
+    });
+    let about_the_host = classify_fn(|head: &http::response::Parts| {
+        let refused = Throttle::new(ThrottleKind::RateLimited).level(Level::Depth(1));
+        (head.status == 429).then(|| Verdict::from(refused))
+    });
+    let layer = by_path(RetryAfterLayer::new().policy(policy().law(Fixed::per_second(50.0))));
+    let client = layer.classifier(about_the_host).layer(server.clone());
+    let uri = "http://x.test/host/search";
+    assert_eq!(statuses(send_all(1, &client, uri)).await, [200]);
+    assert_eq!(statuses(send_all(20, &client, uri)).await, [200; 20]);
 }

@@ -4,7 +4,12 @@ use std::{sync::Mutex, time::Duration};
 
 use http_body_util::BodyExt as _;
 use tower::{Layer as _, ServiceExt as _};
-use tower_retry_after::{RetryAfterLayer, Verdict, classify_fn, verdict::ThrottleKind};
+use tower_retry_after::{
+    RetryAfterLayer, Verdict, classify_fn,
+    law::{Attempt, Law, LawConfig, Rate},
+    time::Instant,
+    verdict::ThrottleKind,
+};
 
 use crate::support::*;
 
@@ -152,4 +157,40 @@ async fn a_limit_that_was_set_is_never_raised_by_one_that_is_learned() {
     let client = layer.layer(roomy.clone());
     saturate(&roomy, &client, secs(600)).await;
     assert_eq!(peak(), 4);
+}
+
+/// Lets nothing be in flight, as it says.
+#[derive(Debug)]
+struct Shut;
+
+impl Law for Shut {
+    fn on_attempt(&mut self, _: &Attempt) {}
+
+    fn set_rate(&mut self, _: Instant, _: Rate) {}
+
+    fn rate(&mut self, _: Instant) -> Rate {
+        Rate::FASTEST
+    }
+
+    fn limit(&mut self, _: Instant) -> Option<u32> {
+        Some(0)
+    }
+}
+
+impl LawConfig for Shut {
+    fn start(&self) -> Option<Rate> {
+        Some(Rate::FASTEST)
+    }
+
+    fn build(&self, _: Instant, _: Rate) -> Box<dyn Law> {
+        Box::new(Self)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_law_that_allows_none_in_flight_stops_nobody() {
+    let server = Server::new(secs(1), |_| ok());
+    let (client, _) = client_of(&server, policy().law(Shut));
+    assert_eq!(statuses(send_all(3, &client, A)).await, [200; 3]);
+    assert!(gaps(&server.times()).iter().all(|gap| *gap >= secs(1)));
 }
