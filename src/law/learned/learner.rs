@@ -25,6 +25,13 @@ const STEP: f64 = 0.05;
 /// After how much silence what is known begins to fade, in seconds.
 const SILENCE: f64 = 60.0;
 
+/// One request for each pause could be sent without any law: no rate is slower
+/// than this share of that one.
+const PER_PAUSE: f64 = 0.5;
+
+/// How much of the longest pause is remembered from one episode to the next.
+const FORGET: f64 = 0.8;
+
 /// How much more silence halves the lower bound, in seconds.
 const HALF_LIFE: f64 = 3600.0;
 
@@ -47,6 +54,8 @@ pub(super) struct Learner {
     episode: Option<(Episode, Option<Bracket>)>,
     /// The quota that the server announced last.
     announced: Option<Rate>,
+    /// The longest of the last pauses, in seconds: it was enough to be served.
+    pause: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +106,11 @@ impl Law for Learner {
     fn on_resume(&mut self, now: Instant) {
         self.busy.resumed(now);
         let cycle = self.ledger.resumed(now);
+        if let Some(cycle) = &cycle {
+            // One that was not enough is a part of the next.
+            let before = if cycle.again { self.pause } else { 0.0 };
+            self.pause = (before + cycle.paused).max(self.pause * FORGET);
+        }
         if let (Some(cycle), Some((episode, before))) = (cycle, self.episode.take()) {
             let episode = episode.closed_by(&cycle);
             self.price.paused(cycle.paused);
@@ -164,6 +178,7 @@ impl Learner {
             calm: 0.0,
             episode: None,
             announced: None,
+            pause: 0.0,
         };
         law.step(now);
         law
@@ -176,7 +191,12 @@ impl Learner {
             State::Growing { rate, since, by } => rate * (by * (busy - since)).exp(),
             State::Within(bracket) => bracket.rate(busy - self.calm, &self.price),
         };
-        self.rate = Rate::per_second(rate.min(self.ceiling).max(self.floor));
+        let least = if self.pause > 0.0 {
+            PER_PAUSE / self.pause
+        } else {
+            0.0
+        };
+        self.rate = Rate::per_second(rate.max(least).min(self.ceiling).max(self.floor));
         self.stepped = now;
     }
 

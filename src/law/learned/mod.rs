@@ -116,7 +116,8 @@
 //! - Time refills the stock. To a server that serves so many and then closes for
 //!   a while, however slowly they were spent, slower is only slower: each
 //!   episode looks like a smaller quota, and the rate falls as one over their
-//!   number. Give such a scope [`Fixed`], or a floor.
+//!   number, to one request for every two pauses. Give such a scope [`Fixed`], or
+//!   a floor.
 //! - Other consumers look like a smaller quota. Several processes that share
 //!   one find even shares, since who sends more is refused more.
 //! - A known quota that is yours alone is held by [`Fixed`] without a single
@@ -124,6 +125,7 @@
 //!
 //! | constant | where it comes from |
 //! | --- | --- |
+//! | one for two pauses | slower is pointless: one for each pause could be sent without a law |
 //! | ½ % below `high` | the price of resting: less than it cannot be told from *q* within a few hundred requests |
 //! | 0.04 %, 0.35 % | little more than a third of what refusals and pauses may cost: 0.1 % of the sends, 1 % of the time |
 //! | 0.1 %/s | a bucket of one second is overdrawn by 1 % when it refuses |

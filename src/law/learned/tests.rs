@@ -150,6 +150,22 @@ fn a_scope_that_has_measured_nothing_does_not_begin_at_nothing() {
 }
 
 #[test]
+fn who_refuses_every_second_call_is_called_once_for_two_pauses_at_least() {
+    let mut law = Learned::new().build(at(0.0), Rate::per_second(10.0));
+    let mut now = 0.0;
+    for _ in 0..40 {
+        law.on_attempt(&attempt(at(now), refused(Some(1.0))));
+        law.on_pause(at(now), at(now + 1.0));
+        now += 1.0;
+        law.on_resume(at(now));
+        law.on_attempt(&attempt(at(now), Ended::Accepted));
+        let rate = law.rate(at(now)).get();
+        assert!(rate >= 0.49, "{rate}");
+        now += 1.0 / rate;
+    }
+}
+
+#[test]
 fn what_was_on_its_way_at_an_exhaustion_proves_no_larger_quota() {
     let mut ledger = Ledger::new(at(0.0));
     ledger.exhausted(at(1.0));
