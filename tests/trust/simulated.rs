@@ -231,7 +231,9 @@ fn a_skewed_date_with_a_date_beside_it_is_truthful() {
         assert_best(&runs);
         assert_known(&runs, &[Category::Truthful]);
         let seen = runs[2].snapshot.as_ref().unwrap().trust.clock_skew.unwrap();
-        assert!((seen + skew).abs() <= 1, "{seen}");
+        // The server's clock began on the second, and its dates are rounded down:
+        // together it is up to two seconds behind.
+        assert!((0..=2).contains(&(seen + skew)), "{seen}");
     }
 }
 
