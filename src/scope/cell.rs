@@ -253,10 +253,14 @@ impl Tree {
             let Some(awake) = self.awake(level) else {
                 continue;
             };
-            let full = |limit| level.flight.in_flight() >= u64::from(limit);
-            let mut taken = match awake.limit(now) {
-                Some(limit) if full(limit) => Err(Instant::NEVER),
-                _ => Ok(()),
+            let limit = awake.limit(now);
+            if limit.is_some() && !level.root.word.read().is_limited() {
+                // Then the count: see `flight`.
+                level.root.word.limit();
+            }
+            let mut taken = match awake.leases.are_full(&level.flight, limit, now) {
+                true => Err(Instant::NEVER),
+                false => Ok(()),
             };
             // A probe pays by the pause: after it the bucket is empty.
             if taken.is_ok()

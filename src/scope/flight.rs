@@ -18,6 +18,9 @@ use super::{AtomicU64, Ordering};
 pub(super) struct Flight {
     sent: AtomicU64,
     ended: AtomicU64,
+    /// Of those in flight, the slots that have no lease: taken before there was
+    /// a limit.
+    unleased: AtomicU64,
 }
 
 impl Flight {
@@ -34,6 +37,22 @@ impl Flight {
     /// One has ended. Then read the [`Word`].
     pub(super) fn ended(&self) {
         self.ended.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A slot was taken without a lease.
+    pub(super) fn unleased(&self) {
+        self.unleased.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One of them has ended, or has a lease now.
+    pub(super) fn settled(&self) {
+        self.unleased.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// How many have not ended, but for slots without a lease.
+    pub(super) fn leased(&self) -> u64 {
+        let unleased = self.unleased.load(Ordering::Relaxed);
+        self.in_flight().saturating_sub(unleased)
     }
 
     /// How many were ever sent.

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Scope, after::After};
+use super::{Scope, after::After, flight::Flight};
 use crate::time::Instant;
 
 /// How long a response body may go unpolled before its slot is taken back.
@@ -50,6 +50,8 @@ impl Lease {
 #[derive(Debug, Default)]
 pub(super) struct Leases {
     held: Vec<Arc<Lease>>,
+    /// Since when slots are limited.
+    limited: Option<Instant>,
     /// At this length those that ended are forgotten.
     crowded: usize,
     /// None runs out before: a body that is polled only puts it off.
@@ -67,9 +69,33 @@ impl Leases {
         self.held.push(lease);
     }
 
+    /// Whether `limit` slots of `flight` are taken at `now`.
+    ///
+    /// One that was taken before there was a limit, and was not polled since, is
+    /// as good as free once a lease would have run out.
+    pub(super) fn are_full(&mut self, flight: &Flight, limit: Option<u32>, now: Instant) -> bool {
+        let Some(limit) = limit else {
+            self.limited = None;
+            return false;
+        };
+        let since = *self.limited.get_or_insert(now);
+        let taken = match now < since + UNPOLLED {
+            true => flight.in_flight(),
+            false => flight.leased(),
+        };
+        taken >= u64::from(limit)
+    }
+
     /// Ends the leases that ran out by `now`, and gives the instant at which to
     /// look again.
     pub(super) fn sweep(&mut self, now: Instant, after: &mut After) -> Instant {
+        let unleased = self.limited.map(|since| since + UNPOLLED);
+        let unleased = unleased.filter(|ends| now < *ends);
+        self.sweep_leases(now, after)
+            .min(unleased.unwrap_or(Instant::NEVER))
+    }
+
+    fn sweep_leases(&mut self, now: Instant, after: &mut After) -> Instant {
         if now < self.due {
             return self.due;
         }
@@ -97,23 +123,33 @@ impl Slot {
     /// The slot of an attempt of `scope` whose answer came.
     pub(super) fn new(scope: Arc<Scope>) -> Self {
         let lease = scope.root.word.read().is_limited().then(|| scope.lease());
-        Self {
-            scope,
-            lease: lease.flatten(),
+        let lease = lease.flatten();
+        if lease.is_none() {
+            scope.path().for_each(|level| level.flight.unleased());
         }
+        Self { scope, lease }
     }
 
     /// Notes that the body is still being read.
-    pub(crate) fn touch(&self) {
+    pub(crate) fn touch(&mut self) {
         if let Some(lease) = &self.lease {
             let now = self.scope.root.common.clock.now();
             lease.polled.store(now.as_nanos(), Ordering::Relaxed);
+        } else if self.scope.root.word.read().is_limited() {
+            // A limit has begun since it was taken.
+            self.lease = self.scope.lease();
+            if self.lease.is_some() {
+                self.scope.path().for_each(|level| level.flight.settled());
+            }
         }
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        if self.lease.is_none() {
+            self.scope.path().for_each(|level| level.flight.settled());
+        }
         if self.lease.as_ref().is_none_or(|lease| lease.end()) {
             self.scope.release();
         }

@@ -194,3 +194,25 @@ async fn a_law_that_allows_none_in_flight_stops_nobody() {
     assert_eq!(statuses(send_all(3, &client, A)).await, [200; 3]);
     assert!(gaps(&server.times()).iter().all(|gap| *gap >= secs(1)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_body_left_unread_before_there_was_a_limit_gives_its_slot_back_too() {
+    let server = Server::new(ms(10), |send| match send.nth {
+        10 => status(429, "too many at once"),
+        _ => ok(),
+    });
+    let layer = concurrent(RetryAfterLayer::new().policy(policy()));
+    let client = layer.layer(server.clone());
+    let mut left = Vec::new();
+    for _ in 0..10 {
+        left.push(client.clone().oneshot(get(A)).await.unwrap());
+    }
+    let call = send(&client, get(A));
+    sleep(secs(20)).await;
+    assert_eq!(server.count(), 11, "ten are held, and more are refused");
+    let scope = layer.scopes().get(scope_of(A));
+    assert_eq!(scope.snapshot().limit, Some(10));
+    assert_eq!(statuses(vec![call]).await, [200]);
+    drop(left);
+    assert_eq!(scope.snapshot().in_flight, 0);
+}
