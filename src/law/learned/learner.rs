@@ -77,6 +77,7 @@ impl Law for Learner {
             } => return,
             Ended::Throttled { asked, .. } => Some(asked.unwrap_or_default()),
         };
+        let before = self.rate;
         let silent = self.busy.attempted(now, attempt.waiting, self.rate.get());
         if silent > SILENCE {
             self.fade(now, silent);
@@ -94,6 +95,8 @@ impl Law for Learner {
                 if !attempt.stale {
                     self.exhausted(now, asked.as_secs_f64());
                 }
+                // Whatever it comes to, a refusal is no reason to go faster.
+                self.rate = self.rate.at_most(before);
             }
         }
     }
