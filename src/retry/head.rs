@@ -18,8 +18,8 @@ use http::{
 /// # Layout
 ///
 /// Pairs, each eight bytes of lengths and then the bytes of both: scheme and
-/// method, authority and path with query (empty where the URI has none), then
-/// name and value of each header in order.
+/// method, nothing and authority, nothing and path with query (empty where the
+/// URI has none), then name and value of each header in order.
 #[derive(Debug)]
 pub(crate) struct HeadCopy {
     fields: Vec<u8>,
@@ -33,15 +33,15 @@ pub(crate) struct HeadCopy {
 const PAIR: usize = 48;
 
 /// Where the lengths of a pair stand in its prefix: that of the first, which is
-/// under 2¹⁶ for names, schemes and authorities, in the highest bits; that of
-/// the second above the lowest one, which is the sensitive mark.
+/// under 2¹⁶ for names and schemes, in the highest bits; that of the second above
+/// the lowest one, which is the sensitive mark.
 const FIRST: u32 = 48;
 
 impl HeadCopy {
     /// Writes down the head of `request`.
     pub(crate) fn of<B>(request: &Request<B>) -> Self {
         let (uri, headers) = (request.uri(), request.headers());
-        let mut fields = Vec::with_capacity(PAIR * (2 + headers.len()));
+        let mut fields = Vec::with_capacity(PAIR * (3 + headers.len()));
         put(
             &mut fields,
             uri.scheme_str().unwrap_or_default(),
@@ -54,7 +54,8 @@ impl HeadCopy {
             .filter(|_| !uri.path().is_empty())
             .map_or("", PathAndQuery::as_str);
         let authority = uri.authority().map_or("", Authority::as_str);
-        put(&mut fields, authority, path.as_bytes(), false);
+        put(&mut fields, "", authority.as_bytes(), false);
+        put(&mut fields, "", path.as_bytes(), false);
         for (name, value) in headers {
             put(
                 &mut fields,
@@ -86,7 +87,8 @@ impl HeadCopy {
         let mut fields = Bytes::copy_from_slice(&self.fields);
         let (scheme, method, _) = take(&mut fields)?;
         let method = Method::from_bytes(&method).ok()?;
-        let (authority, path, _) = take(&mut fields)?;
+        let (_, authority, _) = take(&mut fields)?;
+        let (_, path, _) = take(&mut fields)?;
         let uri = uri(&scheme, authority, path)?;
 
         let mut headers = HeaderMap::try_with_capacity(self.headers).ok()?;
@@ -257,6 +259,19 @@ mod tests {
         *request.uri_mut() = Uri::from_parts(http::uri::Parts::default()).unwrap();
         let rebuilt = HeadCopy::of(&request).rebuild().unwrap();
         assert_eq!(rebuilt.uri().path(), request.uri().path());
+        assert_eq!(rebuilt.uri(), request.uri());
+    }
+
+    #[test]
+    fn an_authority_longer_than_any_uri_that_is_parsed_is_kept() {
+        let host = "h".repeat(70_000);
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(Scheme::HTTPS);
+        parts.authority = Some(Authority::try_from(host.as_str()).unwrap());
+        parts.path_and_query = Some(PathAndQuery::from_static("/a?b"));
+        let mut request = Request::new(());
+        *request.uri_mut() = Uri::from_parts(parts).unwrap();
+        let rebuilt = HeadCopy::of(&request).rebuild().unwrap();
         assert_eq!(rebuilt.uri(), request.uri());
     }
 
