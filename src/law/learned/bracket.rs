@@ -22,7 +22,7 @@ pub(super) struct Bracket {
     /// The last cycle in seconds; zero if it says nothing of the server.
     cycle: f64,
     /// The server announced it, and would announce a larger one.
-    announced: bool,
+    pub(super) announced: bool,
 }
 
 impl Bracket {

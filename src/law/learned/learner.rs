@@ -110,9 +110,7 @@ impl Law for Learner {
         self.busy.resumed(now);
         let cycle = self.ledger.resumed(now);
         if let Some(cycle) = &cycle {
-            // One that was not enough is a part of the next.
-            let before = if cycle.again { self.pause } else { 0.0 };
-            self.pause = (before + cycle.paused).max(self.pause * FORGET);
+            self.pause = cycle.paused.max(self.pause * FORGET);
         }
         if let (Some(cycle), Some((episode, before))) = (cycle, self.episode.take()) {
             let episode = episode.closed_by(&cycle);
@@ -145,6 +143,7 @@ impl Law for Learner {
         self.ledger.reopen(now);
         self.price = Price::new();
         self.episode = None;
+        self.pause = 0.0;
         self.grow(now, rate.get(), START);
     }
 
@@ -192,14 +191,16 @@ impl Learner {
         let busy = self.busy.at(now);
         let rate = match &self.state {
             State::Growing { rate, since, by } => rate * (by * (busy - since)).exp(),
-            State::Within(bracket) => bracket.rate(busy - self.calm, &self.price),
+            State::Within(bracket) => {
+                let rate = bracket.rate(busy - self.calm, &self.price);
+                // What the server has announced is no guess.
+                match self.pause > 0.0 && !bracket.announced {
+                    true => rate.max(PER_PAUSE / self.pause),
+                    false => rate,
+                }
+            }
         };
-        let least = if self.pause > 0.0 {
-            PER_PAUSE / self.pause
-        } else {
-            0.0
-        };
-        self.rate = Rate::per_second(rate.max(least).min(self.ceiling).max(self.floor));
+        self.rate = Rate::per_second(rate.min(self.ceiling).max(self.floor));
         self.stepped = now;
     }
 

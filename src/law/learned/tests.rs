@@ -166,6 +166,42 @@ fn who_refuses_every_second_call_is_called_once_for_two_pauses_at_least() {
 }
 
 #[test]
+fn what_a_pause_shows_is_not_added_up_when_a_probe_was_refused_in_it() {
+    let mut law = Learned::new().build(at(0.0), Rate::per_second(10.0));
+    let mut now = 0.0;
+    for _ in 0..40 {
+        law.on_attempt(&attempt(at(now), refused(None)));
+        law.on_pause(at(now), at(now + 1.0));
+        law.on_attempt(&attempt(at(now + 1.0), refused(None)));
+        law.on_pause(at(now + 1.0), at(now + 3.0));
+        now += 3.0;
+        law.on_resume(at(now));
+        law.on_attempt(&attempt(at(now), Ended::Accepted));
+        let rate = law.rate(at(now)).get();
+        assert!(rate >= 0.5 / 3.0 - 0.01, "{rate}");
+        now += 1.0 / rate;
+    }
+}
+
+#[test]
+fn no_pause_overrides_a_rate_set_by_hand_or_a_quota_that_is_announced() {
+    let paused = || {
+        let mut law = Learned::new().build(at(0.0), Rate::per_second(10.0));
+        law.on_attempt(&attempt(at(0.0), refused(Some(1.0))));
+        law.on_pause(at(0.0), at(1.0));
+        law.on_resume(at(1.0));
+        law
+    };
+    let slow = Rate::per_second(0.05);
+    let mut set = paused();
+    set.set_rate(at(1.0), slow);
+    assert_eq!(set.rate(at(1.0)), slow);
+    let mut told = paused();
+    told.on_quota(at(1.0), slow);
+    assert!(told.rate(at(1.0)) <= slow);
+}
+
+#[test]
 fn what_was_on_its_way_at_an_exhaustion_proves_no_larger_quota() {
     let mut ledger = Ledger::new(at(0.0));
     ledger.exhausted(at(1.0));
