@@ -40,12 +40,12 @@ impl Flight {
     }
 
     /// A slot was taken without a lease.
-    pub(super) fn unleased(&self) {
+    pub(super) fn taken_unleased(&self) {
         self.unleased.fetch_add(1, Ordering::Relaxed);
     }
 
     /// One of them has ended, or has a lease now.
-    pub(super) fn settled(&self) {
+    pub(super) fn no_longer_unleased(&self) {
         self.unleased.fetch_sub(1, Ordering::Relaxed);
     }
 

@@ -125,7 +125,7 @@ impl Slot {
         let lease = scope.root.word.read().is_limited().then(|| scope.lease());
         let lease = lease.flatten();
         if lease.is_none() {
-            scope.path().for_each(|level| level.flight.unleased());
+            scope.path().for_each(|level| level.flight.taken_unleased());
         }
         Self { scope, lease }
     }
@@ -139,7 +139,9 @@ impl Slot {
             // A limit has begun since it was taken.
             self.lease = self.scope.lease();
             if self.lease.is_some() {
-                self.scope.path().for_each(|level| level.flight.settled());
+                self.scope
+                    .path()
+                    .for_each(|level| level.flight.no_longer_unleased());
             }
         }
     }
@@ -148,7 +150,9 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         if self.lease.is_none() {
-            self.scope.path().for_each(|level| level.flight.settled());
+            self.scope
+                .path()
+                .for_each(|level| level.flight.no_longer_unleased());
         }
         if self.lease.as_ref().is_none_or(|lease| lease.end()) {
             self.scope.release();
@@ -160,26 +164,28 @@ impl Scope {
     /// A lease at the limited levels; `None` where none is limited.
     fn lease(self: &Arc<Self>) -> Option<Arc<Lease>> {
         let now = self.root.common.clock.now();
-        let lease = Arc::new(Lease {
-            scope: Arc::downgrade(self),
-            polled: AtomicU64::new(now.as_nanos()),
-            ended: AtomicBool::new(false),
-        });
+        let mut lease = None;
         let mut tree = self.root.lock();
-        let mut limited = false;
         for level in self.path() {
             if let Some(awake) = tree.awake(level)
                 && awake.limit(now).is_some()
             {
-                awake.leases.insert(Arc::clone(&lease));
-                limited = true;
+                // Not before: a limit elsewhere below the root costs nothing here.
+                let lease = lease.get_or_insert_with(|| {
+                    Arc::new(Lease {
+                        scope: Arc::downgrade(self),
+                        polled: AtomicU64::new(now.as_nanos()),
+                        ended: AtomicBool::new(false),
+                    })
+                });
+                awake.leases.insert(Arc::clone(lease));
                 // A driver that fell asleep before does not know of it.
                 if awake.drivers.due > now + UNPOLLED {
                     level.changed.notify_waiters();
                 }
             }
         }
-        limited.then_some(lease)
+        lease
     }
 
     /// One attempt has ended: its slot is free at every level.

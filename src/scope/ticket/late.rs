@@ -29,10 +29,7 @@ impl Ticket {
             Hold::Slot(sent) => Some(Late {
                 scope: Arc::clone(&self.scope),
                 sent,
-                place: self
-                    .story
-                    .as_ref()
-                    .map_or(Place::new(self.arrived), |story| story.place),
+                place: self.place(),
                 throttled: self.story.as_ref().map_or(0, |story| story.throttled),
                 attempt: self.attempt,
                 waited: self.waited(),

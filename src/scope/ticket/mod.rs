@@ -140,6 +140,11 @@ impl Ticket {
             .get_or_insert_with(|| Box::new(Story::new(arrived)))
     }
 
+    fn place(&self) -> Place {
+        let begun = self.story.as_ref().map(|story| story.place);
+        begun.unwrap_or(Place::new(self.arrived))
+    }
+
     fn costs(&self) -> Costs {
         self.story.as_ref().map_or(Costs::ONE, |story| story.costs)
     }
@@ -263,9 +268,8 @@ impl Ticket {
 
     fn ask(&self, now: Instant) -> Ask {
         let story = self.story.as_deref();
-        let place = story.map_or(Place::new(self.arrived), |story| story.place);
         Ask {
-            place: place.or_last(),
+            place: self.place().or_last(),
             since: now,
             deadline: self.deadline,
             throttled: story.map_or(0, |story| story.throttled),
@@ -341,7 +345,7 @@ impl Ticket {
         let now = self.clock().now();
         // Only a throttle numbers a call's place.
         if !verdict.is_refusal() && self.story.is_none() {
-            let mut place = Place::new(self.arrived);
+            let mut place = self.place();
             return self.scope.settle(sent, stage, &mut place, 0, verdict, now);
         }
         let scope = Arc::clone(&self.scope);
