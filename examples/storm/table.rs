@@ -20,7 +20,7 @@ const FIGURES: [Figure; 10] = [
     Figure { name: "429s", decimals: 0, of: |run| run.refused() as f64 },
     Figure { name: "429s per success", decimals: 3, of: |run| run.refused() as f64 / run.served() as f64 },
     Figure { name: "429s after 5 s, %", decimals: 2, of: Run::refused_since },
-    Figure { name: "quota unused after 5 s, %", decimals: 2, of: Run::unused },
+    Figure { name: "off the quota after 5 s, %", decimals: 2, of: |run| run.unused().abs() },
     Figure { name: "seconds", decimals: 1, of: |run| run.seconds },
     Figure { name: "median latency, s", decimals: 2, of: |run| run.latency(0.5) },
     Figure { name: "99th percentile, s", decimals: 2, of: |run| run.latency(0.99) },
@@ -36,7 +36,11 @@ pub(crate) fn render(runs: &[Run]) -> String {
     for Figure { name, decimals, of } in FIGURES {
         let figures: Vec<f64> = runs.iter().map(of).collect();
         let mut row = vec![name.to_owned()];
-        row.extend(figures.iter().map(|figure| format!("{figure:.decimals$}")));
+        // Too few calls have no figure after the first seconds.
+        row.extend(figures.iter().map(|figure| match figure.is_nan() {
+            true => String::new(),
+            false => format!("{figure:.decimals$}"),
+        }));
         row.push(best(runs, &figures).unwrap_or_default().to_owned());
         table.add_row(row);
     }
