@@ -6,8 +6,7 @@ use std::{
 };
 
 use super::{
-    Policy, buckets::Buckets, driver::Drivers, pause::Gate, queue::Queue, slot::Leases,
-    tally::Tally,
+    Policy, buckets::Buckets, driver::Drivers, gate::Gate, queue::Queue, slot::Leases, tally::Tally,
 };
 use crate::{
     law::{Attempt, Bucket, Concurrency, Fixed, Law, LawConfig, Rate},
@@ -128,7 +127,7 @@ impl Awake {
         }
         let missing = bucket.missing(opens, rate, ahead, cost);
         // A probe pays by the pause.
-        let free = f64::from(u8::from(self.gate.needs_probe()));
+        let free = f64::from(u8::from(self.gate.is_probed()));
         pace.guarded(now, |law| law.least_wait(now, (missing - free).max(0.0)))
     }
 
@@ -138,9 +137,9 @@ impl Awake {
         // What time has ended may be noticed only much later.
         let ended = self.gate.over(now).unwrap_or(now);
         let waiting = self.queue.waiting();
-        self.gate.resume(now, waiting, self.pace.is_some());
+        let begins = self.gate.resume(now, waiting, self.pace.is_some());
         if let Some(pace) = &mut self.pace {
-            pace.resume(ended);
+            pace.resume(ended, begins);
         }
     }
 
@@ -270,9 +269,9 @@ impl Pace {
         self.guarded(now, |law| law.on_pause(now, until));
     }
 
-    /// After a pause the bucket is empty: a resume is a ramp and not a herd.
-    fn resume(&mut self, now: Instant) {
-        self.bucket.drain(now);
+    /// When the ramp after a pause begins, the bucket is empty: a resume is no herd.
+    fn resume(&mut self, now: Instant, begins: Instant) {
+        self.bucket.drain(begins);
         self.guarded(now, |law| law.on_resume(now));
     }
 

@@ -19,6 +19,7 @@ mod cell;
 mod driver;
 mod flight;
 mod forecast;
+mod gate;
 mod handle;
 mod hints;
 mod know;

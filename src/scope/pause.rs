@@ -1,68 +1,18 @@
-//! The gate of one scope: a pure state machine of pauses, probes and ramps.
-//!
-//! ```text
-//!          throttle                       opens, nothing to prove
-//!   Open ───────────▶ Closed ──────────────────────────────────────▶ Ramp ──▶ Open
-//!                      │  ▲  probe refused                            ▲   no waiter left
-//!              opens   ▼  │                                           │
-//!                     probe in flight ────────────────────────────────┘
-//!                                          probe accepted
-//! ```
-//!
-//! `now` is an argument; nothing here sleeps, wakes or locks.
+//! One pause of a gate: until when it lasts, and who may go before its ramp.
 
 use std::time::Duration;
 
-use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
-
 use super::Policy;
-use crate::time::{Instant, scale};
+use crate::time::Instant;
 
-/// The shortest and the longest time over which a ramp is spread.
-const SPREAD: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
-
-/// A timer later than this has been stalled.
-const STALL: Duration = Duration::from_millis(10);
-
-/// How much jitter an own backoff gets at most.
-const MOST_JITTER: Duration = Duration::from_secs(8);
-
-/// The gate of one scope.
-#[derive(Debug)]
-pub(super) struct Gate {
-    state: State,
-    episode: Option<Episode>,
-    rng: StdRng,
-}
-
-#[derive(Debug)]
-enum State {
-    Open,
-    Closed(Pause),
-    // Waiters are let go one by one, `every` apart.
-    Ramp { next: Instant, every: Duration },
-}
-
-/// One exhaustion, from its first throttle to the first accepted attempt that
-/// was sent after it.
+/// A gate's pause.
 #[derive(Clone, Copy, Debug)]
-struct Episode {
-    began: Instant,
-    /// The epoch that its first throttle began.
-    epoch: u64,
-    /// Rounds throttled, the first one not counted.
-    rounds: u32,
-    /// When its last pause opened, or will.
-    opens: Instant,
-}
-
-#[derive(Debug)]
-struct Pause {
-    began: Instant,
+pub(super) struct Pause {
+    pub(super) began: Instant,
     /// The instant that was asked for: never sent before it but by a probe.
-    until: Instant,
-    /// `until` and the jitter, drawn once.
-    opens: Instant,
+    pub(super) until: Instant,
+    /// When the ramp begins: `until` and the jitter, drawn once.
+    pub(super) opens: Instant,
     cause: Cause,
     ban: bool,
     /// Where it is probed before its end: since when, and after how long.
@@ -70,10 +20,12 @@ struct Pause {
     /// Never probed before: what was asked for by hand, or as a wait that is
     /// waited out.
     floor: Instant,
-    /// The next probe goes no earlier. `None` if nothing is to be proven.
-    next_probe: Option<Instant>,
+    /// It stays closed until a probe has proven it open.
+    pub(super) to_prove: bool,
+    /// The next probe goes no earlier. `None` for what was asked for by hand.
+    pub(super) next_probe: Option<Instant>,
     /// The probe in flight: its number, and when its lease ends.
-    probe: Option<(u32, Instant)>,
+    pub(super) probe: Option<(u32, Instant)>,
 }
 
 /// Why a gate is closed.
@@ -85,6 +37,18 @@ pub(super) enum Cause {
     Throttled,
     /// A hard quota is spent: nobody waits for that.
     Exhausted,
+}
+
+/// A pause that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) until: Instant,
+    pub(super) cause: Cause,
+    pub(super) ban: bool,
+    /// Whether the gate must be proven open by a probe.
+    pub(super) probe: bool,
+    /// When a probe may go before `until`.
+    pub(super) early: Option<Instant>,
 }
 
 /// What the gate says to one who asks to pass.
@@ -106,78 +70,40 @@ pub(super) enum Answer {
     },
 }
 
-/// A pause that is asked for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    pub(super) until: Instant,
-    pub(super) cause: Cause,
-    pub(super) ban: bool,
-    /// Whether the gate must be proven open by a probe.
-    pub(super) probe: bool,
-    /// When a probe may go before `until`.
-    pub(super) early: Option<Instant>,
-}
-
-impl Gate {
-    pub(super) fn new(seed: u64) -> Self {
-        Self {
-            state: State::Open,
-            episode: None,
-            rng: StdRng::seed_from_u64(seed),
-        }
-    }
-
-    /// Asks to pass at `now`; changes nothing but what time alone changes.
-    pub(super) fn ask(&mut self, now: Instant, policy: &Policy) -> Answer {
-        match &mut self.state {
-            State::Open => Answer::Open,
-            State::Ramp { next, .. } if now < *next => Answer::Wait(*next),
-            State::Ramp { .. } => Answer::Open,
-            State::Closed(pause) => pause.ask(now, policy),
-        }
-    }
-
-    /// When time has ended a pause that no probe has to prove.
-    pub(super) fn over(&self, now: Instant) -> Option<Instant> {
-        match &self.state {
-            State::Closed(p) if p.next_probe.is_none() && now >= p.opens => Some(p.opens),
-            _ => None,
-        }
-    }
-
-    /// Closes the gate, or keeps it closed for longer; it is never shortened.
+impl Pause {
+    /// The pause that is `asked` for at `now`, upon the `old` one if the gate is
+    /// closed, in an episode that began at `since` if a refusal began it.
     ///
-    /// Gives the instant until which it is closed.
-    pub(super) fn pause(&mut self, now: Instant, asked: Asked, policy: &Policy) -> Instant {
-        let old = match &self.state {
-            State::Closed(pause) => Some(pause),
-            _ => None,
-        };
-        let began = old.map_or(now, |old| old.began);
-        let ban = asked.ban || old.is_some_and(|old| old.ban);
-        let probe = old.and_then(|old| old.probe);
-        let to_prove =
-            asked.probe || asked.early.is_some() || old.is_some_and(|old| old.next_probe.is_some());
-        let mut floor = old.map_or(Instant::ZERO, |old| old.floor);
-        if asked.cause == Cause::Manual || asked.until - now <= policy.max_pause {
-            floor = floor.max(asked.until);
-        }
+    /// `start` draws how long after a wait its ramp begins.
+    pub(super) fn new(
+        now: Instant,
+        asked: Asked,
+        since: Option<Instant>,
+        old: Option<Self>,
+        policy: &Policy,
+        start: impl FnOnce(Duration) -> Duration,
+    ) -> Self {
+        let by_hand = asked.cause == Cause::Manual;
         let (until, opens, cause) = match old {
-            // The jitter was drawn with the pause that stays.
+            // The start of its ramp was drawn with the pause that stays.
             Some(old) if old.until >= asked.until => (old.until, old.opens, old.cause),
-            _ if asked.cause == Cause::Manual => (asked.until, asked.until, asked.cause),
+            _ if by_hand => (asked.until, asked.until, asked.cause),
             _ => {
-                let opens = asked.until + self.start(asked.until - now);
+                let opens = asked.until + start(asked.until - now);
                 (asked.until, opens, asked.cause)
             }
         };
-        if let Some(episode) = &mut self.episode {
-            episode.opens = opens;
+        let mut floor = old.map_or(Instant::ZERO, |old| old.floor);
+        if by_hand || asked.until - now <= policy.max_pause {
+            floor = floor.max(asked.until);
         }
+        let began = old.map_or(now, |old| old.began);
+        let ban = asked.ban || old.is_some_and(|old| old.ban);
         let early = asked.early.map(|early| early.max(floor));
-        let early = early.filter(|early| !ban && *early < opens);
-        let since = self.episode.map_or(began, |episode| episode.began);
-        self.state = State::Closed(Pause {
+        let early = early.filter(|early| !ban && *early < until);
+        let since = since.unwrap_or(began);
+        let is_probed = !by_hand || old.is_some_and(|old| old.is_probed());
+        Self {
             began,
             until,
             opens,
@@ -185,164 +111,23 @@ impl Gate {
             ban,
             early: early.map(|early| (since, early - since)),
             floor,
-            next_probe: to_prove.then(|| early.unwrap_or(opens)),
-            probe,
-        });
-        until
-    }
-
-    /// Where a ramp starts after a pause of `pause`, drawn once so that several
-    /// processes disperse too: within the first half of the spread, or it alone
-    /// would cost a twentieth of every pause.
-    fn start(&mut self, pause: Duration) -> Duration {
-        scale(spread(pause) / 2, self.rng.random::<f64>())
-    }
-
-    /// The wait that we choose ourselves after `rounds` in vain:
-    /// `min_pause · 2^k`, at most half of `max_pause`, plus jitter.
-    pub(super) fn backoff(&mut self, policy: &Policy) -> Duration {
-        let rounds = self.episode.map_or(0, |episode| episode.rounds);
-        let step = backoff_step(rounds, policy);
-        let jitter = scale(step.min(MOST_JITTER), self.rng.random::<f64>());
-        step.saturating_add(jitter)
-    }
-
-    /// The same without jitter: the least that a refusal after refusals waits.
-    pub(super) fn least(&self, policy: &Policy) -> Duration {
-        backoff_step(self.episode.map_or(0, |episode| episode.rounds), policy)
-    }
-
-    /// A throttle that is not stale: an episode begins or has another round.
-    pub(super) fn throttled(&mut self, now: Instant, epoch: u64) {
-        match &mut self.episode {
-            Some(episode) => episode.rounds = episode.rounds.saturating_add(1),
-            None => {
-                self.episode = Some(Episode {
-                    began: now,
-                    epoch,
-                    rounds: 0,
-                    opens: now,
-                });
-            }
+            to_prove: asked.probe || asked.early.is_some() || old.is_some_and(|old| old.to_prove),
+            next_probe: is_probed.then(|| early.unwrap_or(until)),
+            probe: old.and_then(|old| old.probe),
         }
     }
 
-    /// Whether who has been asking since `since` was held back by the running
-    /// episode's pause.
-    pub(super) fn has_held_since(&self, since: Instant) -> bool {
-        self.episode.is_some_and(|episode| since < episode.opens)
+    /// Whether one goes ahead of its ramp.
+    pub(super) const fn is_probed(&self) -> bool {
+        self.next_probe.is_some()
     }
 
-    /// When the running episode began.
-    pub(super) fn began(&self) -> Option<Instant> {
-        self.episode.map(|episode| episode.began)
+    /// When time has ended it, if no probe has to.
+    pub(super) fn over(&self, now: Instant) -> Option<Instant> {
+        (!self.to_prove && now >= self.opens).then_some(self.opens)
     }
 
-    /// The epoch that began the running episode.
-    pub(super) fn episode(&self) -> Option<u64> {
-        self.episode.map(|episode| episode.epoch)
-    }
-
-    /// An attempt that is not stale was accepted: the episode is over.
-    ///
-    /// Says whether that ends a pause; then [`resume`](Self::resume).
-    pub(super) fn accepted(&mut self) -> bool {
-        self.episode = None;
-        // Only a probe is sent into a pause that must be proven.
-        self.needs_probe()
-    }
-
-    /// Whether it is closed until a probe has proven it open.
-    pub(super) const fn needs_probe(&self) -> bool {
-        matches!(&self.state, State::Closed(pause) if pause.next_probe.is_some())
-    }
-
-    /// Probe `number` is chosen: it holds the gate's lease until `lease`.
-    ///
-    /// It is known by its number, for one that was given up on may come back
-    /// when another is out, or when the gate has long been closed anew.
-    pub(super) fn probe_chosen(&mut self, number: u32, lease: Instant) {
-        if let State::Closed(pause) = &mut self.state {
-            pause.probe = Some((number, lease));
-        }
-    }
-
-    /// The probe says nothing: the next may go at once.
-    pub(super) fn probe_withdrawn(&mut self, number: u32) {
-        self.end_probe(number);
-    }
-
-    /// The probe taught nothing: the next may go after `min_pause`, or when
-    /// the next early one may.
-    pub(super) fn probe_failed(&mut self, number: u32, now: Instant, policy: &Policy) {
-        if let Some(pause) = self.end_probe(number) {
-            pause.retry_probe(now, now, policy);
-        }
-    }
-
-    /// Ends the lease of the probe in flight, if it is the one meant.
-    fn end_probe(&mut self, number: u32) -> Option<&mut Pause> {
-        match &mut self.state {
-            State::Closed(pause) if pause.probe.is_some_and(|(other, _)| other == number) => {
-                pause.probe = None;
-                Some(pause)
-            }
-            _ => None,
-        }
-    }
-
-    /// Opens the gate: at once, or as a ramp for `waiting` callers over the
-    /// spread of the pause, when no law paces them.
-    pub(super) fn resume(&mut self, now: Instant, waiting: usize, paced: bool) {
-        let paused = match &self.state {
-            State::Closed(pause) => now - pause.began,
-            _ => Duration::ZERO,
-        };
-        self.state = match u32::try_from(waiting) {
-            Ok(n) if n > 0 && !paced => State::Ramp {
-                next: now,
-                every: spread(paused) / n,
-            },
-            _ => State::Open,
-        };
-    }
-
-    /// One waiter was let go.
-    pub(super) fn let_go(&mut self, now: Instant) {
-        if let State::Ramp { next, every } = &mut self.state {
-            // By schedule and not by `now`, or a coarse timer would stretch it;
-            // but a timer that was much too late must not make a herd.
-            let due = *next + *every;
-            *next = if now - due > STALL { now } else { due };
-        }
-    }
-
-    /// Nobody waits any more: a ramp is over.
-    pub(super) fn drained(&mut self) {
-        if matches!(self.state, State::Ramp { .. }) {
-            self.state = State::Open;
-        }
-    }
-
-    /// Until when it is closed, as was asked.
-    pub(super) fn closed_until(&self) -> Option<Instant> {
-        match &self.state {
-            State::Closed(pause) => Some(pause.until),
-            _ => None,
-        }
-    }
-
-    /// Since when it is closed.
-    pub(super) fn closed_since(&self) -> Option<Instant> {
-        match &self.state {
-            State::Closed(pause) => Some(pause.began),
-            _ => None,
-        }
-    }
-}
-
-impl Pause {
-    fn ask(&mut self, now: Instant, policy: &Policy) -> Answer {
+    pub(super) fn ask(&mut self, now: Instant, policy: &Policy) -> Answer {
         // The lease ran out: that probe is as good as lost.
         if let Some((_, lease)) = self.probe
             && now >= lease
@@ -353,9 +138,9 @@ impl Pause {
         let too_long = self.cause == Cause::Exhausted || self.until - now > policy.max_pause;
         let at = match (self.next_probe, self.probe) {
             (Some(next), None) if now >= next => return Answer::Probe,
-            (_, Some((_, lease))) => lease,
+            (_, Some((_, lease))) if self.to_prove => lease,
             (Some(next), None) => next,
-            (None, None) => self.opens,
+            _ => self.opens,
         };
         if too_long && now < self.until {
             return Answer::Refuse {
@@ -367,35 +152,31 @@ impl Pause {
         Answer::Wait(at)
     }
 
+    /// When its ramp begins, or has begun, if it ends at `now`.
+    pub(super) fn ramps(&self, now: Instant) -> Instant {
+        match self.to_prove {
+            // Where it was to end plays no part any more.
+            _ if now < self.until => now,
+            true => now.max(self.opens),
+            // That may be noticed only much later.
+            false => self.opens,
+        }
+    }
+
     /// Another probe may go, the last one having come to nothing at `ended`.
-    fn retry_probe(&mut self, ended: Instant, now: Instant, policy: &Policy) {
+    pub(super) fn retry_probe(&mut self, ended: Instant, now: Instant, policy: &Policy) {
         let soon = ended + policy.min_pause_bounded();
         // One that taught nothing leaves the server's word standing: the next
         // goes when the early one after it would have gone, or at the end.
         let due = match &mut self.early {
-            None => self.opens,
+            None => self.until,
             Some((since, after)) => {
                 while *since + *after <= now && *after < Duration::MAX {
                     *after = after.saturating_mul(2).max(Duration::from_nanos(1));
                 }
-                self.opens.min(self.floor.max(*since + *after))
+                self.until.min(self.floor.max(*since + *after))
             }
         };
         self.next_probe = Some(soon.max(due));
     }
-}
-
-/// `min_pause · 2^k`, at most half of `max_pause`, at least `min_pause`.
-fn backoff_step(rounds: u32, policy: &Policy) -> Duration {
-    let factor = 1_u32.checked_shl(rounds).unwrap_or(u32::MAX);
-    let least = policy.min_pause_bounded();
-    least
-        .saturating_mul(factor)
-        .min(policy.max_pause / 2)
-        .max(least)
-}
-
-/// Over what time the callers of a pause of `pause` are spread.
-fn spread(pause: Duration) -> Duration {
-    (pause / 10).clamp(SPREAD.0, SPREAD.1)
 }

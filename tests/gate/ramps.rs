@@ -82,15 +82,56 @@ async fn with_a_law_awake_they_go_at_its_rate() {
         calls.extend(send_all(100, &client, A));
         assert_eq!(statuses(calls).await, [200; 101]);
         let times = server.times();
-        let probe = times[1];
+        // Where the ramp begins is drawn, within half a second's first half.
+        let every = secs(1) / rate;
+        let begins = times[2] - every;
+        let answered = times[1] + ms(10);
+        assert!(
+            begins >= answered && begins <= answered + ms(251),
+            "{times:?}"
+        );
         for (nth, at) in times[2..].iter().enumerate() {
-            let due = probe + ms(10) + secs(1) * u32::try_from(nth + 1).unwrap() / rate;
+            let due = begins + secs(1) * u32::try_from(nth + 1).unwrap() / rate - ms(1);
             assert!(
-                *at >= due && *at <= due + ms(1),
+                *at >= due && *at <= due + ms(2),
                 "{nth} at {at:?}, due at {due:?}"
             );
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_goes_when_the_server_said_and_the_others_of_several_processes_disperse() {
+    let due = ms(10) + secs(30);
+    let mut starts = Vec::new();
+    for seed in 0..50 {
+        let server = Server::new(ms(10), |send| match send.nth {
+            0 => refusal(30),
+            _ => ok(),
+        });
+        let (client, _) = client_of(&server, policy().seed(seed));
+        let mut calls = send_all(1, &client, A);
+        sleep(ms(20)).await;
+        calls.extend(send_all(1, &client, A));
+        assert_eq!(statuses(calls).await, [200; 2]);
+        let times = server.times();
+        assert!(times[1] >= due && times[1] <= due + ms(1), "{times:?}");
+        starts.push(times[2]);
+    }
+    // The spread of 30 s is 3 s, and they start within the first half of it:
+    // some in each quarter second.
+    for quarter in 0..6 {
+        let from = due + ms(250) * quarter;
+        let within = starts
+            .iter()
+            .filter(|at| **at >= from && **at <= from + ms(250));
+        assert!(within.count() > 0, "nobody from {from:?} on: {starts:?}");
+    }
+    assert!(
+        starts
+            .iter()
+            .all(|at| *at >= due && *at <= due + ms(1_500) + ms(1))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,32 +156,27 @@ async fn they_go_in_the_order_in_which_their_calls_arrived() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_processes_resume_at_different_instants() {
-    let mut starts = Vec::new();
-    for seed in 0..50 {
-        let server = Server::new(ms(10), |send| match send.nth {
-            0 => refusal(30),
-            _ => ok(),
-        });
-        let (client, _) = client_of(&server, policy().seed(seed));
+async fn where_a_server_is_believed_nobody_waits_for_the_answer_of_the_first() {
+    // Every other request is refused for five seconds, and then truly served.
+    let server = Server::new(ms(10), |send| match send.nth {
+        0 | 2 | 4 | 6 => refusal(5),
+        7 => ok().after(secs(30)),
+        _ => ok(),
+    });
+    let (client, _) = client_of(&server, policy().law(Fixed::per_second(1000.0)));
+    for _ in 0..3 {
         assert_eq!(statuses(send_all(1, &client, A)).await, [200]);
-        starts.push(server.times()[1]);
+        sleep(secs(1)).await;
     }
-    let due = ms(10) + secs(30);
-    // The spread of 30 s is 3 s, and they start within the first half of it:
-    // some in each quarter second.
-    for quarter in 0..6 {
-        let from = due + ms(250) * quarter;
-        let within = starts
-            .iter()
-            .filter(|at| **at >= from && **at <= from + ms(250));
-        assert!(within.count() > 0, "nobody from {from:?} on: {starts:?}");
-    }
-    assert!(
-        starts
-            .iter()
-            .all(|at| *at >= due && *at <= due + ms(1_500) + ms(1))
-    );
+    let mut calls = send_all(1, &client, A);
+    sleep(ms(20)).await;
+    calls.extend(send_all(9, &client, A));
+    assert_eq!(statuses(calls).await, [200; 10]);
+    let times = server.times();
+    let due = times[6] + ms(10) + secs(5);
+    assert!(times[7] >= due && times[7] <= due + ms(1), "{times:?}");
+    // Half a second's first half, and the rate.
+    assert!(times[8] <= due + ms(253), "{times:?}");
 }
 
 #[tokio::test(start_paused = true)]
