@@ -10,7 +10,7 @@ use httpdate::parse_http_date;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tokio::task::JoinSet;
 use tower::{Layer as _, ServiceExt as _};
-use tower_retry_after::{Fixed, Policy, RetryAfterLayer, ScopeSnapshot, trust::Category};
+use tower_retry_after::{Policy, RetryAfterLayer, ScopeSnapshot, trust::Category};
 
 use crate::{
     client::seconds,
@@ -19,6 +19,10 @@ use crate::{
 
 /// After what time somebody who was not served comes again.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// After what time another call comes in the place of one that was turned away
+/// without being sent.
+const NEXT: Duration = Duration::from_millis(100);
 
 /// What a run has cost, and how the scope was seen meanwhile.
 #[derive(Debug, Default)]
@@ -103,9 +107,7 @@ fn literally(answer: &Response<Body>, server: &Server) -> Option<Duration> {
 
 /// The layer.
 pub(crate) async fn by_trust(server: Server, lasts: Duration) -> Run {
-    // A law that learns would hide what trust does.
-    let policy = Policy::new().law(Fixed::per_second(1000.0)).seed(1);
-    let layer = RetryAfterLayer::new().policy(policy);
+    let layer = RetryAfterLayer::new().policy(Policy::new().seed(1));
     let scopes = layer.scopes();
     let mut callers = JoinSet::new();
     for _ in 0..CALLERS {
@@ -114,8 +116,10 @@ pub(crate) async fn by_trust(server: Server, lasts: Duration) -> Run {
             loop {
                 let request = Request::get("http://a.test/").body(Body::new()).unwrap();
                 let answer = client.clone().oneshot(request).await;
-                if !answer.is_ok_and(|answer| answer.status() == 200) {
-                    tokio::time::sleep(AGAIN).await;
+                match answer {
+                    Ok(answer) if answer.status() == 200 => {}
+                    Ok(_) => tokio::time::sleep(AGAIN).await,
+                    Err(_) => tokio::time::sleep(NEXT).await,
                 }
             }
         });

@@ -60,10 +60,8 @@ pub(crate) trait Row: Send + Sync + 'static {
 pub(crate) struct Cost {
     pub(crate) episodes: u32,
     pub(crate) refused: u32,
-    /// Seconds for which the server refused.
-    pub(crate) closed: f64,
     /// Seconds for which nobody was served although the server would have.
-    pub(crate) wasted: f64,
+    total_wasted: f64,
     /// The longest such time.
     pub(crate) longest: f64,
     /// The most refusals within one second.
@@ -71,9 +69,9 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// How much longer an exhaustion lasts for us than for the server.
-    pub(crate) fn stretch(&self) -> f64 {
-        (self.closed + self.wasted) / self.closed
+    /// Wasted seconds, for each exhaustion.
+    pub(crate) fn wasted(&self) -> f64 {
+        self.total_wasted / f64::from(self.episodes)
     }
 
     /// Refused sends, for each exhaustion.
@@ -149,8 +147,7 @@ impl Server {
             if at < until {
                 return self.refuse(state, at, since, until);
             }
-            state.cost.closed += until - since;
-            state.cost.wasted += at - until;
+            state.cost.total_wasted += at - until;
             state.cost.longest = state.cost.longest.max(at - until);
             state.cost.episodes += 1;
             (state.closed, state.left) = (None, QUOTA);

@@ -22,7 +22,7 @@ pub(super) struct Bracket {
     /// The last cycle in seconds; zero if it says nothing of the server.
     cycle: f64,
     /// The server announced it, and would announce a larger one.
-    pub(super) announced: bool,
+    announced: bool,
 }
 
 impl Bracket {
@@ -56,13 +56,20 @@ impl Bracket {
     /// Twice the margin below it: who comes close spends the last one of a
     /// window now and then, and pauses for that.
     pub(super) fn announced(quota: f64) -> Self {
-        let quota = quota / (1.0 + MARGIN);
         Self {
-            low: quota,
-            high: quota,
+            announced: true,
+            ..Self::at(quota / (1.0 + MARGIN))
+        }
+    }
+
+    /// Both bounds at `rate`.
+    pub(super) const fn at(rate: f64) -> Self {
+        Self {
+            low: rate,
+            high: rate,
             near_low: false,
             cycle: 0.0,
-            announced: true,
+            announced: false,
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{
     bracket::Bracket,
     busy::Busy,
+    counts::Counts,
     ledger::{Episode, Exhaustion, Ledger},
     price::Price,
 };
@@ -25,13 +26,6 @@ const STEP: f64 = 0.05;
 /// After how much silence what is known begins to fade, in seconds.
 const SILENCE: f64 = 60.0;
 
-/// One request for each pause could be sent without any law: no rate is slower
-/// than this share of that one.
-const PER_PAUSE: f64 = 0.5;
-
-/// How much of the longest pause is remembered from one episode to the next.
-const FORGET: f64 = 0.8;
-
 /// How much more silence halves the lower bound, in seconds.
 const HALF_LIFE: f64 = 3600.0;
 
@@ -48,14 +42,13 @@ pub(super) struct Learner {
     ledger: Ledger,
     busy: Busy,
     price: Price,
+    counts: Counts,
     /// Since when, by the clock of [`Busy`], nothing was refused.
     calm: f64,
     /// The episode that is not over yet, and the bracket before it.
     episode: Option<(Episode, Option<Bracket>)>,
     /// The quota that the server announced last.
     announced: Option<Rate>,
-    /// The longest of the last pauses, in seconds: it was enough to be served.
-    pause: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -108,24 +101,30 @@ impl Law for Learner {
 
     fn on_resume(&mut self, now: Instant) {
         self.busy.resumed(now);
-        let cycle = self.ledger.resumed(now);
-        if let Some(cycle) = &cycle {
-            self.pause = cycle.paused.max(self.pause * FORGET);
-        }
-        if let (Some(cycle), Some((episode, before))) = (cycle, self.episode.take()) {
+        let Some(cycle) = self.ledger.resumed(now) else {
+            return;
+        };
+        let episode = self.episode.take();
+        let refused = episode.map_or(self.rate.get(), |(episode, _)| episode.rate);
+        let held = self.counts.spent(&cycle, refused);
+        if let Some((episode, before)) = episode {
             let episode = episode.closed_by(&cycle);
             self.price.paused(cycle.paused);
             self.price.surprised(&episode, before.as_ref());
             if episode.is_window() || cycle.again {
                 self.price.counted_in(cycle.length);
             }
-            self.state = State::Within(Bracket::after(episode, before));
+            self.state = State::Within(match held {
+                Some(rate) => Bracket::at(rate),
+                None => Bracket::after(episode, before),
+            });
             self.step(now);
         }
     }
 
     fn on_suspended(&mut self, now: Instant) {
         self.ledger.reopen(now);
+        self.counts = Counts::default();
         self.episode = None;
     }
 
@@ -142,8 +141,8 @@ impl Law for Learner {
     fn set_rate(&mut self, now: Instant, rate: Rate) {
         self.ledger.reopen(now);
         self.price = Price::new();
+        self.counts = Counts::default();
         self.episode = None;
-        self.pause = 0.0;
         self.grow(now, rate.get(), START);
     }
 
@@ -177,10 +176,10 @@ impl Learner {
             ledger: Ledger::new(now),
             busy: Busy::new(now),
             price: Price::new(),
+            counts: Counts::default(),
             calm: 0.0,
             episode: None,
             announced: None,
-            pause: 0.0,
         };
         law.step(now);
         law
@@ -191,14 +190,7 @@ impl Learner {
         let busy = self.busy.at(now);
         let rate = match &self.state {
             State::Growing { rate, since, by } => rate * (by * (busy - since)).exp(),
-            State::Within(bracket) => {
-                let rate = bracket.rate(busy - self.calm, &self.price);
-                // What the server has announced is no guess.
-                match self.pause > 0.0 && !bracket.announced {
-                    true => rate.max(PER_PAUSE / self.pause),
-                    false => rate,
-                }
-            }
+            State::Within(bracket) => bracket.rate(busy - self.calm, &self.price),
         };
         self.rate = Rate::per_second(rate.min(self.ceiling).max(self.floor));
         self.stepped = now;

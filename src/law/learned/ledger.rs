@@ -37,13 +37,23 @@ pub(super) enum Exhaustion {
 /// From one resume to the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cycle {
-    /// Accepted per second.
-    pub(super) low: f64,
+    /// How many were accepted.
+    pub(super) accepted: f64,
     /// Its length, and its pause's, in seconds.
     pub(super) length: f64,
     pub(super) paused: f64,
     /// What was sent in its pause was refused again.
     pub(super) again: bool,
+}
+
+impl Cycle {
+    /// What was accepted per second.
+    fn low(&self) -> f64 {
+        match self.length > 0.0 {
+            true => self.accepted / self.length,
+            false => 0.0,
+        }
+    }
 }
 
 /// One exhaustion and what is known of it.
@@ -66,8 +76,8 @@ impl Episode {
     pub(super) fn closed_by(mut self, cycle: &Cycle) -> Self {
         // Of a window, whole ones lie between two resumes.
         self.low = match self.is_window() {
-            true => cycle.low,
-            false => self.low.min(cycle.low),
+            true => cycle.low(),
+            false => self.low.min(cycle.low()),
         };
         self.cycle = cycle.length;
         self
@@ -154,15 +164,9 @@ impl Ledger {
             return None;
         }
         let length = now.secs_since(self.opened);
-        let low = if length > 0.0 {
-            self.since_opened / length
-        } else {
-            0.0
-        };
         self.opened = now;
-        self.since_opened = 0.0;
         Some(Cycle {
-            low,
+            accepted: std::mem::take(&mut self.since_opened),
             length,
             paused,
             again: std::mem::take(&mut self.again),

@@ -114,10 +114,10 @@
 //!   serves a request every 20 ms and none in advance, over a way that varies by
 //!   10 ms, only a third less can be sent without refusals, and that is held.
 //! - Time refills the stock. To a server that serves so many and then closes for
-//!   a while, however slowly they were spent, slower is only slower: each
-//!   episode looks like a smaller quota, and the rate falls as one over their
-//!   number, to one request for every two pauses. Give such a scope [`Fixed`], or
-//!   a floor.
+//!   a while, however slowly they were spent, slower is only slower, and each
+//!   episode looks like a smaller quota. It is known by six cycles that held the
+//!   same number, three of them in half as much time again as the others: then
+//!   the fastest rate of the six is held, until a cycle holds another number.
 //! - Other consumers look like a smaller quota. Several processes that share
 //!   one find even shares, since who sends more is refused more.
 //! - A known quota that is yours alone is held by [`Fixed`] without a single
@@ -125,7 +125,6 @@
 //!
 //! | constant | where it comes from |
 //! | --- | --- |
-//! | one for two pauses | slower is pointless: one for each pause could be sent without a law |
 //! | ½ % below `high` | the price of resting: less than it cannot be told from *q* within a few hundred requests |
 //! | 0.04 %, 0.35 % | little more than a third of what refusals and pauses may cost: 0.1 % of the sends, 1 % of the time |
 //! | 0.1 %/s | a bucket of one second is overdrawn by 1 % when it refuses |
@@ -133,6 +132,7 @@
 //! | 1 % a window | the margin below `high` and as much above it, in the time a window needs to tell |
 //! | 10/s, 10 %/s at the start | one or two are in flight when the first is refused; 50/s is reached in 16 s |
 //! | x = ½, 0.15 | halves the bracket, in logarithms; the latter only where `low` is likely the truth |
+//! | six cycles, half as much again | what is left of a request from one to the next explains less, and no quota has yet fallen so evenly by chance |
 //! | one cycle weighs 0.3 | an average over the last few episodes, for what they cost |
 //! | patience ⅛ to 1 | questions come up to eight times as often as the budget alone has it, while the quota moves |
 //!
@@ -142,6 +142,7 @@
 
 mod bracket;
 mod busy;
+mod counts;
 mod learner;
 mod ledger;
 mod price;

@@ -149,56 +149,47 @@ fn a_scope_that_has_measured_nothing_does_not_begin_at_nothing() {
     assert_eq!(told.rate(at(1.0)).get(), 1.0);
 }
 
-#[test]
-fn who_refuses_every_second_call_is_called_once_for_two_pauses_at_least() {
+/// Plays a server that serves `serves` and then nothing for `closed` seconds, for
+/// that many cycles; gives the rate at the end.
+fn counted(serves: u32, closed: f64, cycles: u32) -> f64 {
     let mut law = Learned::new().build(at(0.0), Rate::per_second(10.0));
     let mut now = 0.0;
-    for _ in 0..40 {
-        law.on_attempt(&attempt(at(now), refused(Some(1.0))));
-        law.on_pause(at(now), at(now + 1.0));
-        now += 1.0;
+    for _ in 0..cycles {
+        law.on_attempt(&attempt(at(now), refused(Some(closed))));
+        law.on_pause(at(now), at(now + closed));
+        now += closed;
         law.on_resume(at(now));
-        law.on_attempt(&attempt(at(now), Ended::Accepted));
-        let rate = law.rate(at(now)).get();
-        assert!(rate >= 0.49, "{rate}");
-        now += 1.0 / rate;
+        for _ in 0..serves {
+            law.on_attempt(&attempt(at(now), Ended::Accepted));
+            now += 1.0 / law.rate(at(now)).get();
+        }
     }
+    law.rate(at(now)).get()
 }
 
 #[test]
-fn what_a_pause_shows_is_not_added_up_when_a_probe_was_refused_in_it() {
-    let mut law = Learned::new().build(at(0.0), Rate::per_second(10.0));
-    let mut now = 0.0;
-    for _ in 0..40 {
-        law.on_attempt(&attempt(at(now), refused(None)));
-        law.on_pause(at(now), at(now + 1.0));
-        law.on_attempt(&attempt(at(now + 1.0), refused(None)));
-        law.on_pause(at(now + 1.0), at(now + 3.0));
-        now += 3.0;
-        law.on_resume(at(now));
-        law.on_attempt(&attempt(at(now), Ended::Accepted));
-        let rate = law.rate(at(now)).get();
-        assert!(rate >= 0.5 / 3.0 - 0.01, "{rate}");
-        now += 1.0 / rate;
+fn who_counts_and_then_closes_is_not_served_longer_by_going_slower() {
+    for serves in [1, 2, 16, 300] {
+        for closed in [1.0, 20.0, 50.0] {
+            let rate = counted(serves, closed, 40);
+            assert!(rate >= 9.9, "{serves}, {closed}: {rate}");
+        }
     }
+    // Nothing but many of them tells that.
+    assert!(counted(16, 20.0, 5) < 1.0);
 }
 
 #[test]
-fn no_pause_overrides_a_rate_set_by_hand_or_a_quota_that_is_announced() {
-    let paused = || {
-        let mut law = Learned::new().build(at(0.0), Rate::per_second(10.0));
-        law.on_attempt(&attempt(at(0.0), refused(Some(1.0))));
-        law.on_pause(at(0.0), at(1.0));
-        law.on_resume(at(1.0));
-        law
-    };
-    let slow = Rate::per_second(0.05);
-    let mut set = paused();
-    set.set_rate(at(1.0), slow);
-    assert_eq!(set.rate(at(1.0)), slow);
-    let mut told = paused();
-    told.on_quota(at(1.0), slow);
-    assert!(told.rate(at(1.0)) <= slow);
+fn a_slow_bucket_is_not_taken_for_one_who_counts() {
+    for per_second in [0.05, 0.2, 1.0] {
+        for depth in [1.0, 3.0, 100.0] {
+            let mut world = World::new(Server::bucket(per_second, depth), 10.0);
+            world.run(20_000.0 / per_second);
+            world.run(20_000.0 / per_second);
+            let refused = world.refused / world.sent;
+            assert!(refused < 0.0015, "{per_second}, {depth}: {refused}");
+        }
+    }
 }
 
 #[test]
