@@ -91,7 +91,7 @@ impl Bracket {
             true => NEAR_LOW,
             false => MIDDLE,
         };
-        let x = from + (1.0 - from) * (calm / self.ramp(price)).min(1.0);
+        let x = 1.0 - (1.0 - from) * (1.0 - (calm / self.ramp(price)).min(1.0)).powi(2);
         let low = self.low.max(self.high / WIDEST);
         (low * (self.high / low).powf(x)).min(self.high / (1.0 + MARGIN))
     }

@@ -33,7 +33,7 @@
 //!
 //! ```text
 //! within the bracket:     r = low^(1 − x) · high^x,  at most high / (1 + ½ %)
-//!                         x climbs from ½ to 1 in the time R
+//!                         x = 1 − ½ · (1 − t / R)²,  from ½ to 1 in the time R
 //! rested for the time H:  r = high · (1 − ½ % + s · seconds),   s = min(0.1 %, 1 % / W)
 //! ```
 //!
@@ -57,7 +57,7 @@
 //!
 //! so that refusals stay below 0.1 % of the sends, and pauses below 1 % of the
 //! time. `patience` is 1 while the quota is steady: a rise of it that was asked
-//! for in vain makes the law a third more patient; a quota that has changed,
+//! for in vain makes the law twice as patient; a quota that has changed,
 //! half as patient, down to an eighth. Who is often surprised asks often.
 //!
 //! # The start
@@ -84,7 +84,7 @@
 //! its window. The lower of the two figures counts; the latter, if the server
 //! itself asked for two seconds or more. In that case it is even likely to be
 //! the truth, since a pause until a window's end wastes nothing, and the rate
-//! begins close above `low` (x = 0.15).
+//! begins close above `low` (x = 0.15 instead of ½).
 //!
 //! # Quotas that the server announces
 //!
@@ -131,6 +131,7 @@
 //! | 2 %/s, 30 % a window | a doubling takes 35 s, or three windows |
 //! | 1 % a window | the margin below `high` and as much above it, in the time a window needs to tell |
 //! | 10/s, 10 %/s at the start | one or two are in flight when the first is refused; 50/s is reached in 16 s |
+//! | (1 − t / R)² | most of the way is made up for early, and the rest is taken slowly, where a refusal is likely |
 //! | x = ½, 0.15 | halves the bracket, in logarithms; the latter only where `low` is likely the truth |
 //! | six cycles, half as much again | what is left of a request from one to the next explains less, and no quota has yet fallen so evenly by chance |
 //! | one cycle weighs 0.3 | an average over the last few episodes, for what they cost |

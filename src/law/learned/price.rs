@@ -75,7 +75,7 @@ impl Price {
     pub(super) fn surprised(&mut self, episode: &Episode, before: Option<&Bracket>) {
         let Some(before) = before else { return };
         if episode.asking {
-            self.patience = (self.patience * 1.3).min(1.0);
+            self.patience = (self.patience * 2.0).min(1.0);
         } else if episode.low < SURPRISE * before.high.min(episode.rate) {
             self.impatient();
         }
