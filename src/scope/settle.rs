@@ -56,10 +56,11 @@ pub(super) struct Throttled {
     pub(super) why: Option<trust::Reason>,
 }
 
-/// A pause that has begun or was lengthened, to be told after the lock.
+/// What a refusal came to, to be told after the lock.
 pub(super) struct Told {
     pub(super) scope: Arc<Scope>,
-    pub(super) wait: Duration,
+    /// A pause has begun, or was lengthened, and lasts so long from now on.
+    pub(super) wait: Option<Duration>,
     /// Why it is that long, of a throttle that is not stale.
     pub(super) decision: Option<Decision>,
 }
@@ -128,7 +129,9 @@ impl Scope {
             decision,
         }) = &told
         {
-            observe::paused(&scope.key(), *wait, verdict);
+            if let Some(wait) = *wait {
+                observe::paused(&scope.key(), wait, verdict);
+            }
             let overrides = |decision: &Decision| whole && decision.reason.overrides();
             if let Some(decision) = decision.filter(overrides) {
                 observe::hint_overridden(&scope.key(), verdict, decision);
@@ -301,21 +304,23 @@ impl Tree {
             probe: true,
             early: awake.early_probe(now, until, policy),
         };
-        close(awake, now, asked, policy);
+        let longer = close(awake, now, asked, policy);
         *told = Some(Told {
             scope: Arc::clone(level),
-            wait,
+            wait: longer.then_some(wait),
             decision: None,
         });
     }
 }
 
-/// Closes the gate, and tells the law.
-pub(super) fn close(awake: &mut Awake, now: Instant, asked: Asked, policy: &Policy) {
+/// Closes the gate, and tells the law. Says whether it is closed for longer now.
+pub(super) fn close(awake: &mut Awake, now: Instant, asked: Asked, policy: &Policy) -> bool {
+    let before = awake.gate.closed_until();
     let until = awake.gate.pause(now, asked, policy);
     if let Some(pace) = &mut awake.pace {
         pace.pause(now, until);
     }
+    before.is_none_or(|before| before < until)
 }
 
 pub(super) fn tell_broken(awake: &mut Awake, level: &Arc<Scope>, after: &mut After) {

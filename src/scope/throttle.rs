@@ -89,11 +89,11 @@ impl Tree {
             let not_before = now + wait;
             if first && !stale && awake.gate.closed_until().is_none() {
                 node.epoch = scope.root.word.next_epoch();
-                close(awake, now, doubtful(now), policy);
+                let longer = close(awake, now, doubtful(now), policy);
                 after.changed(level);
                 *told = Some(Told {
                     scope: Arc::clone(level),
-                    wait: Duration::ZERO,
+                    wait: longer.then_some(Duration::ZERO),
                     decision: None,
                 });
             }
@@ -183,7 +183,7 @@ impl Tree {
                 probe: decision.probe,
                 early: awake.early_probe(now, until, policy),
             };
-            close(awake, now, asked, policy);
+            let longer = close(awake, now, asked, policy);
             if !stale && decision.reason.overrides() && call.stage != Stage::Meanwhile {
                 node.hints
                     .get_or_insert_default()
@@ -191,7 +191,7 @@ impl Tree {
             }
             *told = Some(Told {
                 scope: Arc::clone(level),
-                wait: decision.wait,
+                wait: longer.then_some(decision.wait),
                 decision: (!stale).then_some(decision),
             });
         }

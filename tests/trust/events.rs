@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use tower::{Layer as _, ServiceExt as _};
 use tower_retry_after::{
-    RetryAfterLayer,
+    RetryAfterLayer, classify_body_fn,
     trust::{Category, Reason},
 };
 
@@ -183,5 +183,28 @@ async fn no_raw_byte_of_a_server_reaches_a_log() {
             shown.bytes().all(is_plain) && shown.len() < 4_000,
             "{shown}"
         );
+    }
+}
+
+/// The head of a refusal closes the gate, and its body is judged when it has
+/// come.
+#[tokio::test(start_paused = true)]
+async fn a_pause_is_told_once_and_again_when_it_is_lengthened() {
+    let log = Log::default();
+    let _guard = log.listen();
+    let server = Server::new(ms(10), |send| match send.nth {
+        0 => refusal(2),
+        // The probe.
+        1 => refusal(9),
+        _ => ok(),
+    });
+    let judge = classify_body_fn(|head| head.status == 429, |_, _| None);
+    let layer = RetryAfterLayer::new().policy(policy()).classifier(judge);
+    let client = layer.layer(server);
+    assert_eq!(client.oneshot(get(URI)).await.unwrap().status(), 200);
+    let told = log.lines("scope paused");
+    assert_eq!(told.len(), 2, "{told:?}");
+    for (line, pause) in told.iter().zip([2000, 9000]) {
+        assert!(line.contains(&format!("pause.ms={pause} ")), "{line}");
     }
 }

@@ -108,7 +108,8 @@ impl Law for Learner {
         let refused = episode.map_or(self.rate.get(), |(episode, _)| episode.rate);
         let held = self.counts.spent(&cycle, refused);
         if let Some((episode, before)) = episode {
-            let episode = episode.closed_by(&cycle);
+            let known = before.map_or(0.0, |bracket| bracket.low);
+            let episode = episode.closed_by(&cycle, known, self.price.window);
             self.price.paused(cycle.paused);
             self.price.surprised(&episode, before.as_ref());
             if episode.is_window() || cycle.again {

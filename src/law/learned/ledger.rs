@@ -72,13 +72,17 @@ pub(super) struct Episode {
 }
 
 impl Episode {
-    /// With what its resume has shown.
-    pub(super) fn closed_by(mut self, cycle: &Cycle) -> Self {
+    /// With what its resume has shown, of what was `known` to be served.
+    ///
+    /// A part of a `window` tells as much as it is a part of it.
+    pub(super) fn closed_by(mut self, cycle: &Cycle, known: f64, window: f64) -> Self {
         // Of a window, whole ones lie between two resumes.
-        self.low = match self.is_window() {
+        let low = match self.is_window() {
             true => cycle.low(),
             false => self.low.min(cycle.low()),
         };
+        let rest = (1.0 - cycle.length / window).max(0.0);
+        self.low = low.max(known * rest);
         self.cycle = cycle.length;
         self
     }

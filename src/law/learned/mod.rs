@@ -72,12 +72,16 @@
 //!
 //! A server seems to count in windows if it asks for two seconds or more, or
 //! refuses again what is sent after a pause. *W* is then the shortest cycle seen,
-//! from resume to resume. It enters where a window misleads: a whole one is
+//! from resume to resume, though no single one shortens it by more than 30 %: a
+//! log of the last five minutes can be full again after three seconds. It enters where a window misleads: a whole one is
 //! refilled at once, so `low` may be too high by one; and a rate above *q* is
 //! refused only when the whole window is spent, so that who climbs faster climbs
 //! far beyond. In turn, two windows on end hold a whole one: a rate that has been
 //! above `high` by ½ %, and by two requests a window, for so long and was not
 //! refused disproves it, long before `low` overtakes it.
+//!
+//! Of a cycle that was only a part of *W*, only as large a part of the old `low` is
+//! forgotten: what was served in a whole window is likely to be served again.
 //!
 //! Between two refusals by a window lies not quite a whole number of windows.
 //! From resume to resume it is a whole number, if the server names the end of
@@ -134,6 +138,7 @@
 //! | (1 − t / R)² | most of the way is made up for early, and the rest is taken slowly, where a refusal is likely |
 //! | x = ½, 0.15 | halves the bracket, in logarithms; the latter only where `low` is likely the truth |
 //! | six cycles, half as much again | what is left of a request from one to the next explains less, and no quota has yet fallen so evenly by chance |
+//! | 30 % shorter | a handful of short cycles tell a shorter window, one does not |
 //! | one cycle weighs 0.3 | an average over the last few episodes, for what they cost |
 //! | patience ⅛ to 1 | questions come up to eight times as often as the budget alone has it, while the quota moves |
 //!

@@ -28,6 +28,9 @@ const SLOPE: f64 = 0.001;
 /// How fast it grows when the quota has, per second, and in one window.
 const GROWTH: (f64, f64) = (0.02, 0.3);
 
+/// How much shorter one cycle makes a window.
+const SHORTER: f64 = 0.7;
+
 /// The price of an episode.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Price {
@@ -98,7 +101,7 @@ impl Price {
     /// A cycle of `secs` was one window, or some of them.
     pub(super) fn counted_in(&mut self, secs: f64) {
         self.window = match self.window > 0.0 {
-            true => self.window.min(secs),
+            true => self.window.min(secs.max(SHORTER * self.window)),
             false => secs,
         };
     }

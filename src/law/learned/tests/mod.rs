@@ -1,8 +1,15 @@
+mod world;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{ledger::Ledger, *};
+use self::world::{Server, World};
+use super::{
+    ledger::{Cycle, Episode, Ledger},
+    price::Price,
+    *,
+};
 use crate::{
     law::{Attempt, Ended},
     time::seconds,
@@ -22,110 +29,6 @@ fn refused(asked: Option<f64>) -> Ended {
 
 fn attempt(now: Instant, ended: Ended) -> Attempt {
     Attempt::new(now, now, ended).waiting(true)
-}
-
-/// A server in virtual time, and when it was last sent something.
-#[derive(Clone, Copy, Debug)]
-struct Server {
-    kind: Kind,
-    at: f64,
-    left: f64,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    Bucket { quota: f64, depth: f64 },
-    Window { limit: f64, secs: f64 },
-}
-
-impl Server {
-    fn bucket(quota: f64, depth: f64) -> Self {
-        let kind = Kind::Bucket { quota, depth };
-        let (at, left) = (0.0, depth);
-        Self { kind, at, left }
-    }
-
-    fn window(limit: f64, secs: f64) -> Self {
-        let kind = Kind::Window { limit, secs };
-        let (at, left) = (0.0, limit);
-        Self { kind, at, left }
-    }
-
-    /// The wait that a refusal names, if it refuses.
-    fn send(&mut self, now: f64) -> Result<(), f64> {
-        let wait = match self.kind {
-            Kind::Bucket { quota, depth } => {
-                self.left = (self.left + quota * (now - self.at)).min(depth);
-                (1.0 - self.left) / quota
-            }
-            Kind::Window { limit, secs } => {
-                let began = (now / secs).floor() * secs;
-                if self.at < began {
-                    self.left = limit;
-                }
-                began + secs - now
-            }
-        };
-        self.at = now;
-        if self.left < 1.0 {
-            return Err(wait.ceil());
-        }
-        self.left -= 1.0;
-        Ok(())
-    }
-}
-
-/// Callers that always wait, a gate that obeys, one answer at a time.
-struct World {
-    law: Box<dyn Law>,
-    server: Server,
-    now: f64,
-    sent: f64,
-    refused: f64,
-    accepted: f64,
-}
-
-impl World {
-    fn new(server: Server, measured: f64) -> Self {
-        let law = Learned::new().build(at(0.0), Rate::per_second(measured));
-        Self {
-            law,
-            server,
-            now: 0.0,
-            sent: 0.0,
-            refused: 0.0,
-            accepted: 0.0,
-        }
-    }
-
-    fn run(&mut self, secs: f64) {
-        let end = self.now + secs;
-        (self.sent, self.refused, self.accepted) = (0.0, 0.0, 0.0);
-        while self.now < end {
-            self.now += 1.0 / self.law.rate(at(self.now)).get();
-            self.send();
-        }
-    }
-
-    fn send(&mut self) {
-        self.sent += 1.0;
-        let Err(wait) = self.server.send(self.now) else {
-            self.accepted += 1.0;
-            self.law.on_attempt(&attempt(at(self.now), Ended::Accepted));
-            return;
-        };
-        self.refused += 1.0;
-        self.law
-            .on_attempt(&attempt(at(self.now), refused(Some(wait))));
-        let opens = self.now + wait.max(1.0);
-        self.law.on_pause(at(self.now), at(opens));
-        self.now = opens;
-        self.law.on_resume(at(opens));
-    }
-
-    fn rate(&mut self) -> f64 {
-        self.law.rate(at(self.now)).get()
-    }
 }
 
 #[test]
@@ -189,6 +92,39 @@ fn a_slow_bucket_is_not_taken_for_one_who_counts() {
             let refused = world.refused / world.sent;
             assert!(refused < 0.0015, "{per_second}, {depth}: {refused}");
         }
+    }
+}
+
+#[test]
+fn a_part_of_a_window_tells_no_more_than_a_part() {
+    let mut price = Price::new();
+    price.counted_in(300.0);
+    price.counted_in(3.0);
+    assert!(price.window > 200.0, "{}", price.window);
+    (0..20).for_each(|_| price.counted_in(3.0));
+    assert_eq!(price.window, 3.0);
+    // A log of the last five minutes serves one in three seconds, if many were
+    // sent in the same three seconds of the one before.
+    let episode = Episode {
+        rate: 6.0,
+        low: 0.3,
+        asked: 2.0,
+        asking: false,
+        cycle: 0.0,
+    };
+    let low = |length, window| {
+        let cycle = Cycle {
+            accepted: 0.1 * length,
+            length,
+            paused: 2.0,
+            again: false,
+        };
+        episode.closed_by(&cycle, 5.0, window).low
+    };
+    assert_eq!(low(3.0, 300.0), 4.95);
+    assert_eq!(low(150.0, 300.0), 2.5);
+    for window in [0.0, 299.0, 300.0] {
+        assert_eq!(low(300.0, window), 0.1);
     }
 }
 
@@ -278,7 +214,7 @@ fn a_quota_that_has_halved_is_found_within_a_minute() {
     world.run(60.0);
     world.run(600.0);
     assert!(world.accepted >= 0.96 * 600.0 * 25.0, "{}", world.accepted);
-    assert!(world.refused <= 12.0, "{}", world.refused);
+    assert!(world.refused <= 0.0015 * world.sent, "{}", world.refused);
 }
 
 #[test]
