@@ -10,6 +10,10 @@ use super::{
 };
 use crate::{law::Rate, time::Instant, verdict::Quota};
 
+/// What is told in whole seconds tells nothing of where in a window of one
+/// second one is: to pause for a second would cost most of the next.
+const ROUNDED: Duration = Duration::from_secs(1);
+
 impl Tree {
     /// Learns from what an answer tells of the quota itself.
     ///
@@ -49,7 +53,8 @@ impl Tree {
         }
         let reset = quota
             .reset
-            .filter(|reset| !reset.is_zero() && *reset <= policy.max_pause);
+            .filter(|reset| !reset.is_zero() && *reset <= policy.max_pause)
+            .filter(|_| quota.window.is_none_or(|window| window > ROUNDED));
         if remaining > 0 || reset.is_none() {
             return;
         }

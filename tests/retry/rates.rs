@@ -102,6 +102,21 @@ async fn a_quota_that_is_told_is_paused_for_before_the_first_refusal() {
     assert!(server.now() < secs(33), "{:?}", server.now());
 }
 
+/// In whole seconds such a window always ends in one, however soon it does.
+#[tokio::test(start_paused = true)]
+async fn of_a_window_of_one_second_no_second_is_waited_for() {
+    let server = Server::new(ms(10), |_| {
+        ok().header("ratelimit", r#""a";r=0;t=1"#)
+            .header("ratelimit-policy", r#""a";q=10;w=1"#)
+    });
+    let (client, _) = client_of(&server, policy());
+    assert_eq!(statuses(send_all(1, &client, A)).await, [200]);
+    assert_eq!(statuses(send_all(100, &client, A)).await, [200; 100]);
+    // The rate that is told is held all the same.
+    let now = server.now();
+    assert!(now > secs(8) && now < secs(11), "{now:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_remains_grants_no_more_than_the_law() {
     let server = Server::new(ms(10), |_| {
