@@ -112,7 +112,7 @@ impl Law for Learner {
             let episode = episode.closed_by(&cycle, known, self.price.window);
             self.price.paused(cycle.paused);
             self.price.surprised(&episode, before.as_ref());
-            if episode.is_window() || cycle.again {
+            if episode.is_window() {
                 self.price.counted_in(cycle.length);
             }
             self.state = State::Within(match held {
@@ -232,6 +232,7 @@ impl Learner {
                     asked,
                     asking,
                     cycle: 0.0,
+                    again: false,
                 };
                 self.state = State::Within(Bracket::after(episode, before));
                 self.episode = Some((episode, before));

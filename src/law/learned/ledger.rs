@@ -69,6 +69,8 @@ pub(super) struct Episode {
     pub(super) asking: bool,
     /// How long the cycle took that it ended; zero until that is known.
     pub(super) cycle: f64,
+    /// What was sent in its pause was refused again.
+    pub(super) again: bool,
 }
 
 impl Episode {
@@ -77,18 +79,24 @@ impl Episode {
     /// A part of a `window` tells as much as it is a part of it.
     pub(super) fn closed_by(mut self, cycle: &Cycle, known: f64, window: f64) -> Self {
         // Of a window, whole ones lie between two resumes.
-        let low = match self.is_window() {
+        let low = match self.names_ends() {
             true => cycle.low(),
             false => self.low.min(cycle.low()),
         };
         let rest = (1.0 - cycle.length / window).max(0.0);
         self.low = low.max(known * rest);
         self.cycle = cycle.length;
+        self.again = cycle.again;
         self
     }
 
-    /// Whether the server seems to count in windows, and to name their ends.
+    /// Whether the server seems to count in windows.
     pub(super) fn is_window(&self) -> bool {
+        self.names_ends() || self.again
+    }
+
+    /// Whether it also says when they end.
+    fn names_ends(&self) -> bool {
         self.asked >= WINDOW
     }
 }

@@ -86,9 +86,9 @@
 //! Between two refusals by a window lies not quite a whole number of windows.
 //! From resume to resume it is a whole number, if the server names the end of
 //! its window. The lower of the two figures counts; the latter, if the server
-//! itself asked for two seconds or more. In that case it is even likely to be
-//! the truth, since a pause until a window's end wastes nothing, and the rate
-//! begins close above `low` (x = 0.15 instead of ½).
+//! itself asked for two seconds or more. It is even likely to be the truth, since
+//! a pause until a window's end wastes nothing, and the rate begins close above
+//! `low` (x = 0.15 instead of ½).
 //!
 //! # Quotas that the server announces
 //!

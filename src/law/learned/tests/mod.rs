@@ -111,6 +111,7 @@ fn a_part_of_a_window_tells_no_more_than_a_part() {
         asked: 2.0,
         asking: false,
         cycle: 0.0,
+        again: false,
     };
     let low = |length, window| {
         let cycle = Cycle {
