@@ -12,6 +12,10 @@ const NEAR_LOW: f64 = 0.15;
 /// A lower bound further below the upper one than this says nothing.
 const WIDEST: f64 = 64.0;
 
+/// How far below a refused rate the quota may lie, in steps as long as the one
+/// from the refused rate before it.
+const STEPS: f64 = 3.0;
+
 /// The quota is at least `low` and at most `high` requests a second.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bracket {
@@ -42,7 +46,7 @@ impl Bracket {
                 announced: false,
             },
             _ => Self {
-                low: episode.low.min(episode.rate),
+                low: episode.low.max(nearing(&episode, before)).min(episode.rate),
                 high: episode.rate,
                 near_low,
                 cycle: episode.cycle,
@@ -131,4 +135,17 @@ impl Bracket {
     fn ramp(&self, price: &Price) -> f64 {
         price.ramp(self.high).max(2.0 * self.cycle)
     }
+}
+
+/// Above what the quota is likely to lie, as refused rates fall towards it.
+///
+/// While the cycles grow, each of these is about half as far above the quota as
+/// the one before: one more step as the last would reach it.
+fn nearing(episode: &Episode, before: Option<Bracket>) -> f64 {
+    before
+        .filter(|before| before.cycle > 0.0 && episode.cycle >= before.cycle)
+        .filter(|before| before.high >= episode.rate)
+        .map_or(0.0, |before| {
+            episode.rate - STEPS * (before.high - episode.rate)
+        })
 }

@@ -37,10 +37,18 @@
 //! rested for the time H:  r = high · (1 − ½ % + s · seconds),   s = min(0.1 %, 1 % / W)
 //! ```
 //!
-//! The second line asks whether the quota has grown. A refusal says no, and the
-//! bracket stays as it was. Else `low` overtakes `high`, which is the proof: the
-//! upper bound is dropped, and the rate climbs until the next refusal gives a
-//! new one:
+//! `low` is no more than what was sent, and who is held back sends little. But
+//! while the cycles grow, each refused rate is about half as far above *q* as the
+//! one before, so that *q* is likely to lie within three steps as the last:
+//!
+//! ```text
+//! low ← max(low, high − 3 · (high before − high))
+//! ```
+//!
+//! The second line of the rate asks whether the quota has grown. A refusal says
+//! no, and the bracket stays as it was. Else `low` overtakes `high`, which is the
+//! proof: the upper bound is dropped, and the rate climbs until the next refusal
+//! gives a new one:
 //!
 //! ```text
 //! r ← r · exp(g · seconds),   g = min(2 %, 30 % / W)
@@ -138,6 +146,7 @@
 //! | (1 − t / R)² | most of the way is made up for early, and the rest is taken slowly, where a refusal is likely |
 //! | x = ½, 0.15 | halves the bracket, in logarithms; the latter only where `low` is likely the truth |
 //! | six cycles, half as much again | what is left of a request from one to the next explains less, and no quota has yet fallen so evenly by chance |
+//! | three steps | one would reach *q*, if each were half of the last; three begin below it |
 //! | 30 % shorter | a handful of short cycles tell a shorter window, one does not |
 //! | one cycle weighs 0.3 | an average over the last few episodes, for what they cost |
 //! | patience ⅛ to 1 | questions come up to eight times as often as the budget alone has it, while the quota moves |
