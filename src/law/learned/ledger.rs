@@ -85,7 +85,8 @@ impl Episode {
         // Of a window, whole ones lie between two resumes.
         let low = match self.names_ends() {
             true => cycle.low(),
-            false => self.low.min(cycle.low()),
+            // Of a single one, half was refilled on average.
+            false => self.low.max(cycle.low() / 2.0).min(cycle.low()),
         };
         let rest = (1.0 - cycle.length / window).max(0.0);
         self.low = low.max(known * rest);

@@ -1,4 +1,4 @@
-mod silence;
+mod fooled;
 mod world;
 
 use std::time::Duration;

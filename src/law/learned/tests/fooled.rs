@@ -1,4 +1,4 @@
-//! What time does while nobody waits, and what it does not.
+//! What must not fool it: silence, a server that changes, a single answer.
 
 use super::{
     world::{Server, World},
@@ -89,4 +89,15 @@ fn a_rate_that_was_held_before_is_no_reason_to_exceed_an_announced_one() {
     law.on_pause(at(now + 1.0), at(now + 21.0));
     law.on_resume(at(now + 21.0));
     assert!(law.rate(at(now + 21.0)).get() <= 1.0);
+}
+
+/// Of the only one that is served between two refusals, nobody knows how much
+/// was refilled: half of it, on average.
+#[test]
+fn one_served_at_a_time_is_no_reason_to_all_but_stop() {
+    for (closed, least) in [(0.1, 0.7), (1.0, 0.15)] {
+        let (mut law, now) = counted(1, closed, 5);
+        let rate = law.rate(at(now)).get();
+        assert!(rate >= least, "{closed}: {rate}");
+    }
 }
