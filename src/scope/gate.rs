@@ -178,6 +178,11 @@ impl Gate {
         matches!(&self.state, State::Closed(pause) if pause.is_probed())
     }
 
+    /// Whether it is, and nobody has gone yet.
+    pub(super) fn awaits_probe(&self) -> bool {
+        matches!(&self.state, State::Closed(pause) if pause.is_probed() && pause.probe.is_none())
+    }
+
     /// Probe `number` is chosen: it holds the gate's lease until `lease`.
     ///
     /// It is known by its number, for one that was given up on may come back
