@@ -134,8 +134,9 @@ impl Awake {
     /// Opens the gate. Those who watch it must be told.
     pub(super) fn resume(&mut self, now: Instant) {
         self.paused = self.paused_by(now);
-        // What time has ended may be noticed only much later.
-        let ended = self.gate.over(now).unwrap_or(now);
+        // What is over may be noticed only much later.
+        let closed = self.gate.closed_for(now);
+        let ended = closed.map_or(now, |(since, lasted)| since + lasted);
         let waiting = self.queue.waiting();
         let begins = self.gate.resume(now, waiting, self.pace.is_some());
         if let Some(pace) = &mut self.pace {
@@ -153,11 +154,8 @@ impl Awake {
     }
 
     fn paused_by(&self, now: Instant) -> Duration {
-        let ended = self.gate.over(now).unwrap_or(now);
-        let last = self
-            .gate
-            .closed_since()
-            .map_or(Duration::ZERO, |since| ended - since);
+        let last = self.gate.closed_for(now);
+        let last = last.map_or(Duration::ZERO, |(_, lasted)| lasted);
         self.paused.saturating_add(last)
     }
 

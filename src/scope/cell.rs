@@ -187,13 +187,10 @@ impl Tree {
         };
         let mut wait = None;
         for (i, level) in scope.path().enumerate() {
+            self.notice(level, now, after);
             let Some(awake) = self.awake(level) else {
                 continue;
             };
-            if awake.gate.over(now).is_some() {
-                awake.resume(now);
-                after.opened(level);
-            }
             if awake.gate.has_held_since(ask.since) {
                 grant.waited |= 1 << i;
             }
@@ -236,7 +233,8 @@ impl Tree {
                 self.commit(scope, grant, now);
                 Admission::Granted(grant)
             }
-            Err(_) if want == Want::Pause => Admission::Pass,
+            // A closed gate is passed by its probe alone.
+            Err(_) if want == Want::Pause && grant.probe.is_none() => Admission::Pass,
             Err(wait) => wait,
         }
     }
@@ -322,7 +320,7 @@ impl Tree {
                 None => awake.gate.let_go(now),
                 Some(number) => {
                     let lease = now + awake.lease(policy);
-                    awake.gate.probe_chosen(number, lease);
+                    awake.gate.probe_chosen(number, now, lease);
                 }
             }
             if i == 0 {

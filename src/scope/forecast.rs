@@ -26,6 +26,7 @@ impl Tree {
             return Err(Refusal::new(ErrorKind::Budget, None));
         }
         for (i, level) in scope.path().enumerate() {
+            let probes = self.would_probe(level, ask);
             let Some(awake) = self.awake(level) else {
                 continue;
             };
@@ -37,7 +38,11 @@ impl Tree {
             }
             let opens = awake.gate.closed_until().unwrap_or(now).max(now);
             let ahead = awake.queue.ahead_of(ask.place);
-            let paced = awake.least_wait(now, opens, ahead.requests, ask.costs.requests);
+            // A probe waits for no token.
+            let paced = match probes {
+                true => Duration::ZERO,
+                false => awake.least_wait(now, opens, ahead.requests, ask.costs.requests),
+            };
             let named = match i {
                 0 => awake.buckets.least_wait(opens, &ahead, &ask.costs),
                 _ => Duration::ZERO,
@@ -61,6 +66,21 @@ impl Tree {
             return Err(Refusal::new(ErrorKind::Deadline, Some(turn - now)));
         }
         Ok(turn)
+    }
+
+    /// Whether a call would be the next probe of `level`: the first to come that
+    /// was not throttled in this episode.
+    fn would_probe(&self, level: &Scope, ask: &Ask) -> bool {
+        let node = self.nodes.get(level.node);
+        let Some(awake) = node.and_then(|node| node.awake.as_deref()) else {
+            return false;
+        };
+        let episode = awake.gate.episode().unwrap_or(u64::MAX);
+        let was_spared = |ask: &Ask| ask.throttled < episode;
+        let waiter = |id| self.waiters.get(id).map(|waiter| &waiter.ask);
+        // From behind: those who were throttled came first.
+        let mut waiting = awake.queue.iter().rev().filter_map(waiter);
+        awake.gate.awaits_probe() && was_spared(ask) && !waiting.any(was_spared)
     }
 }
 

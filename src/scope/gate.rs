@@ -178,13 +178,18 @@ impl Gate {
         matches!(&self.state, State::Closed(pause) if pause.is_probed())
     }
 
+    /// Whether it is, and nobody has gone yet.
+    pub(super) fn awaits_probe(&self) -> bool {
+        matches!(&self.state, State::Closed(pause) if pause.is_probed() && pause.probe.is_none())
+    }
+
     /// Probe `number` is chosen: it holds the gate's lease until `lease`.
     ///
     /// It is known by its number, for one that was given up on may come back
     /// when another is out, or when the gate has long been closed anew.
-    pub(super) fn probe_chosen(&mut self, number: u32, lease: Instant) {
+    pub(super) fn probe_chosen(&mut self, number: u32, now: Instant, lease: Instant) {
         if let State::Closed(pause) = &mut self.state {
-            pause.probe = Some((number, lease));
+            pause.probed(number, now, lease);
         }
     }
 
@@ -218,7 +223,7 @@ impl Gate {
     /// Gives the instant at which the first of them may go.
     pub(super) fn resume(&mut self, now: Instant, waiting: usize, paced: bool) -> Instant {
         let (paused, begins) = match &self.state {
-            State::Closed(pause) => (now - pause.began, pause.ramps(now)),
+            State::Closed(pause) => (pause.lasted(now), pause.ramps(now)),
             _ => (Duration::ZERO, now),
         };
         self.state = match u32::try_from(waiting) {
@@ -256,11 +261,19 @@ impl Gate {
         }
     }
 
-    /// Since when it is closed.
-    pub(super) fn closed_since(&self) -> Option<Instant> {
+    /// Since when it is closed, and for how long that has lasted if it ends at
+    /// `now`.
+    pub(super) fn closed_for(&self, now: Instant) -> Option<(Instant, Duration)> {
         match &self.state {
-            State::Closed(pause) => Some(pause.began),
+            State::Closed(pause) => Some((pause.began, pause.lasted(now))),
             _ => None,
+        }
+    }
+
+    /// Its pause is to end, and its ramp to begin, at `now` at the latest.
+    pub(super) fn cut_short(&mut self, now: Instant) {
+        if let State::Closed(pause) = &mut self.state {
+            pause.opens = pause.opens.min(now);
         }
     }
 }

@@ -43,8 +43,10 @@ impl ScopeHandle {
     pub fn pause_for(&self, wait: Duration) {
         let scope = &self.0;
         let now = scope.root.common.clock.now();
+        let mut after = After::default();
         let mut tree = scope.root.lock();
         tree.wake(scope, now);
+        tree.notice(scope, now, &mut after);
         if let Some(node) = tree.node(scope)
             && let Some(awake) = node.awake.as_deref_mut()
         {
@@ -59,6 +61,8 @@ impl ScopeHandle {
             settle::close(awake, now, asked, &scope.root.common.policy);
         }
         drop(tree);
+        // Nobody began to wait, so that no driver is started.
+        let _ = after.run();
         scope.changed.notify_waiters();
     }
 
@@ -71,6 +75,7 @@ impl ScopeHandle {
         if let Some(awake) = tree.awake(scope)
             && awake.gate.closed_until().is_some()
         {
+            awake.gate.cut_short(now);
             awake.resume(now);
             after.opened(scope);
         }

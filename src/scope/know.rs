@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Scope,
+    after::After,
     cell::{Sent, Tree},
     pause::{Asked, Cause},
     settle::close,
@@ -27,6 +28,7 @@ impl Tree {
         quota: &Quota,
         accepted: bool,
         now: Instant,
+        after: &mut After,
     ) {
         let in_flight = u64::from(scope.in_flight());
         let policy = &scope.root.common.policy;
@@ -59,6 +61,7 @@ impl Tree {
             return;
         }
         self.wake(scope, now);
+        self.notice(scope, now, after);
         if let Some(node) = self.node(scope)
             && let Some(awake) = node.awake.as_deref_mut()
         {

@@ -26,6 +26,8 @@ pub(super) struct Pause {
     pub(super) next_probe: Option<Instant>,
     /// The probe in flight: its number, and when its lease ends.
     pub(super) probe: Option<(u32, Instant)>,
+    /// For how long nobody was there to be a probe.
+    idle: Duration,
 }
 
 /// Why a gate is closed.
@@ -114,12 +116,27 @@ impl Pause {
             to_prove: asked.probe || asked.early.is_some() || old.is_some_and(|old| old.to_prove),
             next_probe: is_probed.then(|| early.unwrap_or(until)),
             probe: old.and_then(|old| old.probe),
+            idle: old.map_or(Duration::ZERO, |old| old.idle),
         }
     }
 
     /// Whether one goes ahead of its ramp.
     pub(super) const fn is_probed(&self) -> bool {
         self.next_probe.is_some()
+    }
+
+    /// Probe `number` goes at `now`, with a lease until `lease`.
+    pub(super) fn probed(&mut self, number: u32, now: Instant, lease: Instant) {
+        self.probe = Some((number, lease));
+        let due = self.next_probe.replace(now).unwrap_or(now);
+        self.idle = self.idle.saturating_add(now - due.max(self.until));
+    }
+
+    /// For how long it has lasted when it ends at `now`: not while it stayed
+    /// closed because nobody came to prove it open.
+    pub(super) fn lasted(&self, now: Instant) -> Duration {
+        let ended = self.over(now).unwrap_or(now);
+        (ended - self.began).saturating_sub(self.idle)
     }
 
     /// When time has ended it, if no probe has to.
@@ -139,7 +156,7 @@ impl Pause {
         let at = match (self.next_probe, self.probe) {
             (Some(next), None) if now >= next => return Answer::Probe,
             (_, Some((_, lease))) if self.to_prove => lease,
-            (Some(next), None) => next,
+            (Some(next), None) if self.to_prove || next < self.opens => next,
             _ => self.opens,
         };
         if too_long && now < self.until {

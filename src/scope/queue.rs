@@ -292,7 +292,7 @@ impl Queue {
     }
 
     /// All who stand in the queue, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = WaiterId> + '_ {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = WaiterId> + '_ {
         self.waiting.iter().map(|(_, id)| *id)
     }
 

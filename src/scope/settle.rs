@@ -93,7 +93,7 @@ impl Scope {
                 .count_ignored(ignored.reason);
         }
         if let Some(quota) = verdict.quota() {
-            tree.know(self, sent, quota, verdict.is_accepted(), now);
+            tree.know(self, sent, quota, verdict.is_accepted(), now, &mut after);
         }
         let throttled = match verdict.ruling() {
             Ruling::Accepted => {
@@ -186,6 +186,17 @@ impl Scope {
 }
 
 impl Tree {
+    /// Opens the gate of `scope` if time has ended its pause: that is noticed
+    /// only when somebody looks.
+    pub(super) fn notice(&mut self, scope: &Arc<Scope>, now: Instant, after: &mut After) {
+        if let Some(awake) = self.awake(scope)
+            && awake.gate.over(now).is_some()
+        {
+            awake.resume(now);
+            after.opened(scope);
+        }
+    }
+
     fn accepted(&mut self, scope: &Arc<Scope>, sent: &Sent, now: Instant, after: &mut After) {
         for (i, level) in scope.path().enumerate() {
             let Some(node) = self.node(level) else {
@@ -279,6 +290,7 @@ impl Tree {
         };
         let level = scope.path().nth(height).unwrap_or(scope);
         self.wake(level, now);
+        self.notice(level, now, after);
         let Some(node) = self.node(level) else {
             return;
         };

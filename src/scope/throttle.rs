@@ -58,6 +58,7 @@ impl Tree {
             self.wake_law(level, now, None);
         }
         self.wake(level, now);
+        self.notice(level, now, after);
         let nothing = Throttled {
             epoch: sent.epoch,
             free: false,

@@ -63,15 +63,32 @@ async fn who_cannot_get_a_turn_in_time_is_refused_on_arrival() {
         let error = at_once(call).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Deadline);
         assert!(error.is_refusal());
-        // The pause, and the token after that of the probe.
-        let turn = Some(secs(9) + ms(1));
-        assert_eq!(error.retry_after(), turn, "for {deadline:?}");
+        // It would be the probe, which waits for no token.
+        assert_eq!(error.retry_after(), Some(secs(9)), "for {deadline:?}");
     }
     assert_eq!(server.count(), 1);
     // One that can is not.
     let reply_in_time = client.oneshot(within(secs(12))).await;
     assert_eq!(status_of(&reply_in_time), 200);
     assert_eq!(status_of(&reply(first).await), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_would_be_the_probe_is_refused_for_no_token() {
+    let server = Server::new(ms(10), |send| match send.nth {
+        0 => refusal(10),
+        _ => ok(),
+    });
+    let (client, _) = client_of(&server, policy().law(Fixed::per_second(0.1)));
+    let first = send(&client, get(A));
+    sleep(ms(20)).await;
+    let probe = send(&client, within(secs(15)));
+    tokio::task::yield_now().await;
+    let error = at_once(client.clone().oneshot(within(secs(15)))).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Deadline);
+    assert_eq!(statuses(vec![probe, first]).await, [200; 2]);
+    let probed = server.times()[1];
+    assert!(probed >= ms(10) + secs(10) && probed <= ms(12) + secs(10));
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,6 +12,7 @@ mod support;
 mod deadlines;
 mod hints;
 mod long_pauses;
+mod opens;
 mod pauses;
 mod probes;
 mod ramps;

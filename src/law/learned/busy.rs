@@ -15,6 +15,7 @@ pub(super) struct Busy {
     waiting: bool,
     /// For how long that may be taken to go on, unseen.
     most: f64,
+    paused: bool,
 }
 
 impl Busy {
@@ -24,6 +25,7 @@ impl Busy {
             seen: now,
             waiting: false,
             most: 0.0,
+            paused: false,
         }
     }
 
@@ -36,24 +38,29 @@ impl Busy {
     }
 
     /// An attempt ended, and callers were `waiting` for `rate`. Gives the
-    /// seconds since the last one.
+    /// seconds in which it was to be expected, and nobody came.
     pub(super) fn attempted(&mut self, now: Instant, waiting: bool, rate: f64) -> f64 {
         self.total = self.at(now);
-        let silent = now.secs_since(self.seen);
+        let idle = match self.paused {
+            true => 0.0,
+            false => (now.secs_since(self.seen) - self.most).max(0.0),
+        };
         self.seen = now;
         self.waiting = waiting;
         // While they wait, the next answer is about one interval away.
         self.most = 1.0 + 2.0 / rate;
-        silent
+        idle
     }
 
     pub(super) fn paused(&mut self, now: Instant) {
         self.total = self.at(now);
         self.waiting = false;
+        self.paused = true;
     }
 
     pub(super) fn resumed(&mut self, now: Instant) {
         self.total = self.at(now);
         self.seen = now;
+        self.paused = false;
     }
 }

@@ -11,6 +11,16 @@ const ALIKE: f64 = 0.05;
 /// How much longer one half has to be than the other.
 const LONGER: f64 = 1.5;
 
+/// A cycle in which nobody came for a larger share of the time than this says
+/// nothing of what time does.
+const IDLE: f64 = 0.1;
+
+/// So many cycles after they were found alike they are proven to be so again.
+///
+/// At one rate those of any server are alike; and a slow one more in so many is
+/// three per cent.
+const AGAIN: u32 = 32;
+
 /// What the last cycles held.
 ///
 /// Some servers serve so many requests and then close for a while, however
@@ -20,6 +30,8 @@ pub(super) struct Counts {
     last: [Spent; CYCLES],
     /// Time was found to play no part: the fastest rate that was refused.
     held: Option<f64>,
+    /// Cycles since that was proven.
+    since: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,6 +45,9 @@ impl Counts {
     /// A cycle has ended that was refused at `rate`. Gives the rate to hold, if
     /// no slower one would be served longer.
     pub(super) fn spent(&mut self, cycle: &Cycle, rate: f64) -> Option<f64> {
+        if cycle.idle > IDLE * cycle.length {
+            return self.held;
+        }
         self.last.rotate_left(1);
         self.last[CYCLES - 1] = Spent {
             accepted: cycle.accepted,
@@ -43,8 +58,17 @@ impl Counts {
             self.held = None;
         } else if self.held.is_none() && self.refute_time() {
             self.held = self.last.iter().map(|spent| spent.rate).reduce(f64::max);
+            self.since = 0;
         }
-        self.held
+        self.since += 1;
+        match self.since > AGAIN {
+            // What time refills is not refused at what it served on average.
+            true => {
+                self.since = 0;
+                self.held.map(|_| cycle.low())
+            }
+            false => self.held,
+        }
     }
 
     fn are_alike(&self) -> bool {
@@ -79,6 +103,7 @@ mod tests {
             accepted: 9.0,
             length,
             paused: 1.0,
+            idle: 0.0,
             again: false,
         };
         let mut spend = |secs: f64| counts.spent(&cycle(secs), 100.0 / secs);
@@ -96,6 +121,22 @@ mod tests {
         assert_eq!(counts.spent(&other, 1.0), None);
     }
 
+    /// Bursts of half as much again as a window serves, at odd times.
+    #[test]
+    fn cycles_in_which_nobody_came_for_a_while_are_no_evidence() {
+        let mut counts = Counts::default();
+        for length in [12.0, 13.0, 14.0, 40.0, 50.0, 60.0, 70.0] {
+            let cycle = Cycle {
+                accepted: 150.0,
+                length,
+                paused: 5.0,
+                idle: length - 10.0,
+                again: false,
+            };
+            assert_eq!(counts.spent(&cycle, 100.0), None);
+        }
+    }
+
     #[test]
     fn what_time_may_have_refilled_is_no_evidence() {
         let refuted = |accepted: [f64; CYCLES], lengths: [f64; CYCLES]| {
@@ -106,6 +147,7 @@ mod tests {
                     accepted,
                     length,
                     paused: 1.0,
+                    idle: 0.0,
                     again: false,
                 })
                 .filter_map(|cycle| counts.spent(&cycle, 1.0))

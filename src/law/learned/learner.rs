@@ -71,9 +71,10 @@ impl Law for Learner {
             Ended::Throttled { asked, .. } => Some(asked.unwrap_or_default()),
         };
         let before = self.rate;
-        let silent = self.busy.attempted(now, attempt.waiting, self.rate.get());
-        if silent > SILENCE {
-            self.fade(now, silent);
+        let idle = self.busy.attempted(now, attempt.waiting, self.rate.get());
+        self.ledger.idle(idle);
+        if idle > SILENCE {
+            self.fade(now, idle);
         }
         match asked {
             None => {
@@ -132,6 +133,7 @@ impl Law for Learner {
     fn on_quota(&mut self, now: Instant, quota: Rate) {
         // What was announced before may have been disproved since.
         if self.announced.replace(quota) != Some(quota) {
+            self.counts = Counts::default();
             self.episode = None;
             self.calm = self.busy.at(now);
             self.state = State::Within(Bracket::announced(quota.get()));
@@ -256,8 +258,10 @@ impl Learner {
         }
     }
 
-    /// Trusts what is known a little less, after `silent` seconds.
+    /// Trusts what is known a little less, after `silent` seconds. What was there
+    /// before says nothing of what is there now.
     fn fade(&mut self, now: Instant, silent: f64) {
+        self.ledger.reopen(now);
         if let State::Within(bracket) = &mut self.state {
             bracket.low *= 0.5f64.powf(silent / HALF_LIFE);
             self.calm = self.busy.at(now);

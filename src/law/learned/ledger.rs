@@ -14,6 +14,8 @@ pub(super) struct Ledger {
     since_exhausted: f64,
     opened: Instant,
     since_opened: f64,
+    /// For how many seconds nobody came since then.
+    idle: f64,
     /// Nothing was accepted since the last exhaustion: a throttle would be the
     /// same one.
     spent: bool,
@@ -42,13 +44,15 @@ pub(super) struct Cycle {
     /// Its length, and its pause's, in seconds.
     pub(super) length: f64,
     pub(super) paused: f64,
+    /// For how long nobody came, in seconds.
+    pub(super) idle: f64,
     /// What was sent in its pause was refused again.
     pub(super) again: bool,
 }
 
 impl Cycle {
     /// What was accepted per second.
-    fn low(&self) -> f64 {
+    pub(super) fn low(&self) -> f64 {
         match self.length > 0.0 {
             true => self.accepted / self.length,
             false => 0.0,
@@ -81,7 +85,8 @@ impl Episode {
         // Of a window, whole ones lie between two resumes.
         let low = match self.names_ends() {
             true => cycle.low(),
-            false => self.low.min(cycle.low()),
+            // Of a single one, half was refilled on average.
+            false => self.low.max(cycle.low() / 2.0).min(cycle.low()),
         };
         let rest = (1.0 - cycle.length / window).max(0.0);
         self.low = low.max(known * rest);
@@ -108,6 +113,7 @@ impl Ledger {
             since_exhausted: 0.0,
             opened: now,
             since_opened: 0.0,
+            idle: 0.0,
             spent: false,
             closing: false,
             again: false,
@@ -163,6 +169,11 @@ impl Ledger {
         }
     }
 
+    /// Nobody came for `secs` seconds.
+    pub(super) fn idle(&mut self, secs: f64) {
+        self.idle += secs;
+    }
+
     pub(super) fn paused(&mut self, now: Instant) {
         self.paused.get_or_insert(now);
     }
@@ -181,6 +192,7 @@ impl Ledger {
             accepted: std::mem::take(&mut self.since_opened),
             length,
             paused,
+            idle: std::mem::take(&mut self.idle),
             again: std::mem::take(&mut self.again),
         })
     }

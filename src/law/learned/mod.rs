@@ -117,8 +117,8 @@
 //! # What it assumes, and when to choose another
 //!
 //! - Callers wait: without, there is nothing to measure, and the law holds
-//!   what it knows. After a long silence it trusts that less: `low` halves
-//!   every hour.
+//!   what it knows. After a minute in which nobody came it counts anew, and after
+//!   a long silence it trusts what it knows less: `low` halves every hour.
 //! - The quota is steady for longer than a few hundred requests. One that
 //!   changes faster is followed with a delay, on the low side.
 //! - The server forgives a way that takes a little more or less: it holds more
@@ -128,8 +128,11 @@
 //! - Time refills the stock. To a server that serves so many and then closes for
 //!   a while, however slowly they were spent, slower is only slower, and each
 //!   episode looks like a smaller quota. It is known by six cycles that held the
-//!   same number, three of them in half as much time again as the others: then
-//!   the fastest rate of the six is held, until a cycle holds another number.
+//!   same number, three of them in half as much time again as the others, while
+//!   somebody came all the time: then the fastest rate of the six is held, until a
+//!   cycle holds another number. At one rate the cycles of any server are alike,
+//!   so that one in 32 is spent at what was served on average, which a server that
+//!   time refills does not refuse.
 //! - Other consumers look like a smaller quota. Several processes that share
 //!   one find even shares, since who sends more is refused more.
 //! - A known quota that is yours alone is held by [`Fixed`] without a single
@@ -147,6 +150,7 @@
 //! | x = ½, 0.15 | halves the bracket, in logarithms; the latter only where `low` is likely the truth |
 //! | six cycles, half as much again | what is left of a request from one to the next explains less, and no quota has yet fallen so evenly by chance |
 //! | three steps | one would reach *q*, if each were half of the last; three begin below it |
+//! | one cycle in 32 | a cycle at half the speed costs a server that counts 3 % |
 //! | 30 % shorter | a handful of short cycles tell a shorter window, one does not |
 //! | one cycle weighs 0.3 | an average over the last few episodes, for what they cost |
 //! | patience ⅛ to 1 | questions come up to eight times as often as the budget alone has it, while the quota moves |

@@ -32,6 +32,7 @@ fn a_part_of_a_window_tells_no_more_than_a_part() {
             accepted: 0.1 * length,
             length,
             paused: 2.0,
+            idle: 0.0,
             again: false,
         };
         episode.closed_by(&cycle, 5.0, window).low
