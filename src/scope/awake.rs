@@ -31,8 +31,9 @@ pub(super) struct Awake {
     pub(super) leases: Leases,
     pub(super) budget: Budget,
     pub(super) drivers: Drivers,
-    /// Somebody was refused who would have had to wait too long for the rate.
-    pub(super) turned_away: bool,
+    /// Since the last answer the rate has let somebody wait, or refused one who
+    /// would have had to wait for it too long.
+    pub(super) held_up: bool,
     /// The usual time to a response head; zero until one was seen.
     head_time: Duration,
     /// Epoch and instant of sending of the latest-sent accepted attempt.
@@ -59,7 +60,7 @@ impl Awake {
             leases: Leases::default(),
             budget: Budget::new(now),
             drivers: Drivers::default(),
-            turned_away: false,
+            held_up: false,
             head_time: Duration::ZERO,
             accepted: (0, Instant::ZERO),
             throttles: [(0, 0); 2],
@@ -102,10 +103,10 @@ impl Awake {
         }
     }
 
-    /// Whether callers wait for the rate, or were turned away since the last
-    /// answer rather than let wait for it.
+    /// Whether callers wait for the rate, or were held up by it since the last
+    /// answer: one who calls again and again never waits when it is answered.
     pub(super) fn is_wanted(&mut self) -> bool {
-        std::mem::take(&mut self.turned_away) || self.queue.waiting() > 0
+        std::mem::take(&mut self.held_up) || self.queue.waiting() > 0
     }
 
     /// How long the law holds a call back at least from when the gate `opens`

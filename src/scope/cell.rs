@@ -267,6 +267,7 @@ impl Tree {
             {
                 taken = pace.take(now, costs.requests);
                 grant.tokens |= u8::from(taken.is_ok()) << i;
+                awake.held_up |= taken.is_err();
             }
             if taken.is_ok() && i == 0 {
                 taken = awake.buckets.take(now, costs);

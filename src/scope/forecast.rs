@@ -52,7 +52,7 @@ impl Tree {
             // Whom the rate turns away wants it as much as who waits for it.
             let late = ask.deadline == Instant::NEVER && paced > policy.max_pause
                 || opens + paced >= ask.deadline;
-            awake.turned_away |= late && !paced.is_zero();
+            awake.held_up |= late && !paced.is_zero();
             // A pause has its own bound; this one is for what comes after it.
             if ask.deadline == Instant::NEVER && queued > policy.max_pause {
                 return Err(Refusal::new(ErrorKind::QueueFull, Some(then - now)));

@@ -142,6 +142,18 @@ async fn ten_callers_of_a_quiet_scope_are_let_go_within_seconds() {
     assert!(server.now() < secs(4), "{:?}", server.now());
 }
 
+/// Nobody waits while the answer of the only caller is on its way.
+#[tokio::test(start_paused = true)]
+async fn one_who_calls_again_and_again_is_demand() {
+    let server = Server::new(ms(10), |_| ok());
+    let (client, _) = client_of(&server, policy().law(Learned::slow_start()));
+    while server.now() < secs(60) {
+        assert_eq!(status_of(&client.clone().oneshot(get(A)).await), 200);
+    }
+    // One a second, and a tenth more in each.
+    assert!(server.count() > 1000, "{}", server.count());
+}
+
 /// A law grows only while callers wait; if all those that would have to wait
 /// were refused, it would never grow again.
 #[tokio::test(start_paused = true)]
