@@ -138,9 +138,8 @@ pub struct Attempt {
     /// It was sent before the scope's last pause or cut: it must neither cut
     /// nor raise the rate. A stale acceptance was served all the same.
     pub stale: bool,
-    /// Callers were waiting for the rate, or were refused rather than let wait
-    /// for it. Without, growth means nothing: an idle hour is no evidence of
-    /// capacity.
+    /// Callers were waiting for the rate; or since the last answer one has waited
+    /// for it, or was refused rather than let wait so long.
     pub waiting: bool,
     /// How many attempts of the scope are in flight, this one included.
     pub in_flight: u32,
