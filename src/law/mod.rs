@@ -139,7 +139,8 @@ pub struct Attempt {
     /// nor raise the rate. A stale acceptance was served all the same.
     pub stale: bool,
     /// Callers were waiting for the rate; or since the last answer one has waited
-    /// for it, or was refused rather than let wait so long.
+    /// for it, or was refused rather than let wait so long. Without, growth means
+    /// nothing: an idle hour is no evidence of capacity.
     pub waiting: bool,
     /// How many attempts of the scope are in flight, this one included.
     pub in_flight: u32,
