@@ -187,8 +187,7 @@ impl Tree {
         };
         let mut wait = None;
         for (i, level) in scope.path().enumerate() {
-            self.notice(level, now, after);
-            let Some(awake) = self.awake(level) else {
+            let Some(awake) = self.notice(level, now, after) else {
                 continue;
             };
             if awake.gate.has_held_since(ask.since) {

@@ -21,9 +21,9 @@ pub(super) struct Pause {
     /// waited out.
     floor: Instant,
     /// It stays closed until a probe has proven it open.
-    pub(super) to_prove: bool,
+    to_prove: bool,
     /// The next probe goes no earlier. `None` for what was asked for by hand.
-    pub(super) next_probe: Option<Instant>,
+    next_probe: Option<Instant>,
     /// The probe in flight: its number, and when its lease ends.
     pub(super) probe: Option<(u32, Instant)>,
     /// For how long nobody was there to be a probe.

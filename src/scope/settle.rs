@@ -186,15 +186,20 @@ impl Scope {
 }
 
 impl Tree {
-    /// Opens the gate of `scope` if time has ended its pause: that is noticed
-    /// only when somebody looks.
-    pub(super) fn notice(&mut self, scope: &Arc<Scope>, now: Instant, after: &mut After) {
-        if let Some(awake) = self.awake(scope)
-            && awake.gate.over(now).is_some()
-        {
+    /// The state of `scope`, unless it is dormant; its gate is opened if time has
+    /// ended its pause, which is noticed only when somebody looks.
+    pub(super) fn notice(
+        &mut self,
+        scope: &Arc<Scope>,
+        now: Instant,
+        after: &mut After,
+    ) -> Option<&mut Awake> {
+        let awake = self.awake(scope)?;
+        if awake.gate.over(now).is_some() {
             awake.resume(now);
             after.opened(scope);
         }
+        Some(awake)
     }
 
     fn accepted(&mut self, scope: &Arc<Scope>, sent: &Sent, now: Instant, after: &mut After) {

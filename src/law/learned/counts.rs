@@ -60,15 +60,14 @@ impl Counts {
             self.held = self.last.iter().map(|spent| spent.rate).reduce(f64::max);
             self.since = 0;
         }
+        let held = self.held?;
         self.since += 1;
-        match self.since > AGAIN {
-            // What time refills is not refused at what it served on average.
-            true => {
-                self.since = 0;
-                self.held.map(|_| cycle.low())
-            }
-            false => self.held,
+        if self.since <= AGAIN {
+            return Some(held);
         }
+        // What time refills is not refused at what it served on average.
+        self.since = 0;
+        Some(cycle.low())
     }
 
     fn are_alike(&self) -> bool {
