@@ -95,7 +95,7 @@ impl Bracket {
             true => NEAR_LOW,
             false => MIDDLE,
         };
-        let x = 1.0 - (1.0 - from) * (1.0 - (calm / self.ramp(price)).min(1.0)).powi(2);
+        let x = from + (1.0 - from) * (calm / self.ramp(price)).min(1.0);
         let low = self.low.max(self.high / WIDEST);
         (low * (self.high / low).powf(x)).min(self.high / (1.0 + MARGIN))
     }
@@ -140,10 +140,11 @@ impl Bracket {
 /// Above what the quota is likely to lie, as refused rates fall towards it.
 ///
 /// While the cycles grow, each of these is about half as far above the quota as
-/// the one before: one more step as the last would reach it.
+/// the one before: one more step as the last would reach it. A bucket needs no
+/// such help, for its pauses are short.
 fn nearing(episode: &Episode, before: Option<Bracket>) -> f64 {
     before
-        .filter(|before| before.cycle > 0.0 && episode.cycle >= before.cycle)
+        .filter(|before| episode.is_window() && before.cycle > 0.0 && episode.cycle >= before.cycle)
         .filter(|before| before.high >= episode.rate)
         .map_or(0.0, |before| {
             episode.rate - STEPS * (before.high - episode.rate)

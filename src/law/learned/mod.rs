@@ -33,19 +33,11 @@
 //!
 //! ```text
 //! within the bracket:     r = low^(1 − x) · high^x,  at most high / (1 + ½ %)
-//!                         x = 1 − ½ · (1 − t / R)²,  from ½ to 1 in the time R
+//!                         x climbs from ½ to 1 in the time R
 //! rested for the time H:  r = high · (1 − ½ % + s · seconds),   s = min(0.1 %, 1 % / W)
 //! ```
 //!
-//! `low` is no more than what was sent, and who is held back sends little. But
-//! while the cycles grow, each refused rate is about half as far above *q* as the
-//! one before, so that *q* is likely to lie within three steps as the last:
-//!
-//! ```text
-//! low ← max(low, high − 3 · (high before − high))
-//! ```
-//!
-//! The second line of the rate asks whether the quota has grown. A refusal says
+//! The second line asks whether the quota has grown. A refusal says
 //! no, and the bracket stays as it was. Else `low` overtakes `high`, which is the
 //! proof: the upper bound is dropped, and the rate climbs until the next refusal
 //! gives a new one:
@@ -98,6 +90,15 @@
 //! a pause until a window's end wastes nothing, and the rate begins close above
 //! `low` (x = 0.15 instead of ½).
 //!
+//! But where a pause is longer than it need be, as some servers ask for, `low` is
+//! far below *q*: it is no more than what was sent. While the cycles grow, each
+//! refused rate is about half as far above *q* as the one before, so that *q* is
+//! likely to lie within three steps as the last:
+//!
+//! ```text
+//! low ← max(low, high − 3 · (high before − high))
+//! ```
+//!
 //! # Quotas that the server announces
 //!
 //! A new figure, less ½ %, is taken for the bracket, both bounds of it, and held
@@ -146,7 +147,6 @@
 //! | 2 %/s, 30 % a window | a doubling takes 35 s, or three windows |
 //! | 1 % a window | the margin below `high` and as much above it, in the time a window needs to tell |
 //! | 10/s, 10 %/s at the start | one or two are in flight when the first is refused; 50/s is reached in 16 s |
-//! | (1 − t / R)² | most of the way is made up for early, and the rest is taken slowly, where a refusal is likely |
 //! | x = ½, 0.15 | halves the bracket, in logarithms; the latter only where `low` is likely the truth |
 //! | six cycles, half as much again | what is left of a request from one to the next explains less, and no quota has yet fallen so evenly by chance |
 //! | three steps | one would reach *q*, if each were half of the last; three begin below it |

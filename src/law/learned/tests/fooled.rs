@@ -57,12 +57,14 @@ fn a_night_in_which_nobody_came_is_neither_a_window_nor_a_pause() {
 fn a_pause_is_no_silence() {
     let mut world = World::new(Server::bucket(50.0, 50.0), 200.0);
     world.run(3600.0);
-    let rate = world.rate();
     world.law.on_pause(at(world.now), at(world.now + 1800.0));
-    world.now += 600.0;
-    let late = attempt(at(world.now), Ended::Accepted).stale(true);
-    world.law.on_attempt(&late);
-    assert_eq!(world.rate(), rate);
+    let mut late = |secs: f64| {
+        let now = at(world.now + secs);
+        let late = attempt(now, Ended::Accepted).stale(true);
+        world.law.on_attempt(&late);
+        world.law.rate(now)
+    };
+    assert_eq!(late(0.1), late(600.0));
 }
 
 /// At one rate the cycles of any server are alike.
