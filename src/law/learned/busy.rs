@@ -46,7 +46,7 @@ impl Busy {
             false => (now.secs_since(self.seen) - self.most).max(0.0),
         };
         self.seen = now;
-        self.waiting = waiting;
+        self.waiting = waiting && !self.paused;
         // While they wait, the next answer is about one interval away.
         self.most = 1.0 + 2.0 / rate;
         idle

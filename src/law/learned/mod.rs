@@ -37,10 +37,10 @@
 //! rested for the time H:  r = high · (1 − ½ % + s · seconds),   s = min(0.1 %, 1 % / W)
 //! ```
 //!
-//! The second line asks whether the quota has grown. A refusal says
-//! no, and the bracket stays as it was. Else `low` overtakes `high`, which is the
-//! proof: the upper bound is dropped, and the rate climbs until the next refusal
-//! gives a new one:
+//! The second line asks whether the quota has grown. A refusal says no, and the
+//! bracket stays as it was. Else `low` overtakes `high`, which is the proof: the
+//! upper bound is dropped, and the rate climbs until the next refusal gives a
+//! new one:
 //!
 //! ```text
 //! r ← r · exp(g · seconds),   g = min(2 %, 30 % / W)
